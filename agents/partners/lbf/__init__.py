@@ -1,0 +1,1 @@
+"""Scripted partners for Level-Based Foraging, one file each."""

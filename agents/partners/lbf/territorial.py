@@ -1,0 +1,43 @@
+"""Keeps to the west or east half where it started: loads the nearest visible food of that half, else patrols it."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from jaxscope.agents.partners.lbf._foraging import draw_cell, go, is_somewhere, nowhere
+from jaxscope.agents.partners.lbf._navigation import Board
+from jaxscope.agents.partners.lbf._scene import choose, distance, look
+from jaxscope.envs.lbf import LBF, LOAD
+from jaxscope.types import View
+
+ROLE = "training"
+
+
+class Memory(NamedTuple):
+    waypoint: Int[Array, "2"]  # where it patrols to; (-1, -1): nowhere yet
+    home: Int[Array, "2"]  # the cell it started on; (-1, -1) before the first step
+
+
+def initial_memory(env: LBF) -> Memory:
+    """The memory before the first step of an episode."""
+    del env
+    return Memory(nowhere(), nowhere())
+
+
+def act(env: LBF, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+    """A middle column belongs to the east half. It may cross the border on a shortest walk, never for a food there.
+
+    Asks of a cooperator to serve the other half, and to come over for heavy foods.
+    """
+    scene = look(env, view)
+    home = jnp.where(is_somewhere(memory.home), memory.home, scene.cell)
+    border = env.cols // 2
+    in_west = home[1] < border
+    mine = scene.food_seen & ((scene.foods[:, 1] < border) == in_west)
+    food = choose(distance(scene.foods, scene.cell), mine, scene.foods)
+    board = Board(env.rows, env.cols)
+    fresh = draw_cell(env, key, west=jnp.where(in_west, 0, border), east=jnp.where(in_west, border, env.cols))
+    move, waypoint = go(env, scene, board.beside(board.at(food.cell)), food.found, memory.waypoint, fresh)
+    arrived = food.found & (distance(food.cell, scene.cell) == 1)
+    return jnp.where(arrived, jnp.int32(LOAD), move), Memory(waypoint, home)

@@ -1,0 +1,93 @@
+"""Scripted partners: a rule in a file becomes a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+
+from jaxtyping import Array, PRNGKeyArray
+
+from jaxscope import registry
+from jaxscope.types import Environment, PyTree, View
+
+PARTNERS = "jaxscope.agents.partners"
+ROLES = ("training", "held-out", "bound")
+
+
+def _no_memory(env: Environment) -> tuple[()]:
+    del env
+    return ()
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A policy whose rule is a plain function of one game; it has no parameters (`()`)."""
+
+    env: Environment
+    rule: Callable[[Environment, PyTree, View, PRNGKeyArray], tuple[Array, PyTree]]
+    start: Callable[[Environment], PyTree] = _no_memory
+
+    def initial_memory(self, params: PyTree) -> PyTree:
+        del params
+        return self.start(self.env)
+
+    def act(self, params: PyTree, memory: PyTree, view: View, key: PRNGKeyArray) -> tuple[Array, PyTree]:
+        del params
+        return self.rule(self.env, memory, view, key)
+
+
+def family(env_name: str) -> str:
+    """The environment family of a name: `lbf` of `lbf/8x8-2p-3f`."""
+    return env_name.replace(":", "/").split("/")[0]
+
+
+def partner_names(env_name: str, role: str | None = None) -> list[str]:
+    """Names of the scripted partners of an environment or family, those of every environment included.
+
+    Args:
+        env_name: an environment's name or a family, `lbf/8x8-2p-3f` or `lbf`.
+        role: only those of one role: `training`, `held-out` (never met in training) or `bound` (reference points).
+    """
+    if role is not None and role not in ROLES:
+        raise ValueError(registry.unknown("there is no partner role", role, ROLES))
+    modules = {name: module for name, module in _modules(env_name).items() if role in (None, module.ROLE)}
+    return sorted(modules)
+
+
+def partner(name: str, env: Environment) -> Scripted:
+    """The scripted partner `name` for `env`; hyphens and underscores are the same.
+
+    Raises:
+        ValueError: there is no such partner for this environment; the message lists those there are.
+    """
+    modules = _modules(env.name)
+    name = name.replace("_", "-")
+    if name not in modules:
+        raise ValueError(registry.unknown(f"{family(env.name)} has no scripted partner", name, sorted(modules)))
+    module = modules[name]
+    return Scripted(env, module.act, getattr(module, "initial_memory", _no_memory))
+
+
+def description(name: str, env_name: str) -> str:
+    """The behaviour of a scripted partner in one line: the first line of its file."""
+    return (_modules(env_name)[name].__doc__ or "").strip().splitlines()[0]
+
+
+def role(name: str, env_name: str) -> str:
+    """`training`, `held-out` or `bound`."""
+    return _modules(env_name)[name].ROLE
+
+
+def _modules(env_name: str) -> dict[str, ModuleType]:
+    """Partner files that serve an environment, by name with hyphens."""
+    folders = [PARTNERS]
+    if family(env_name) in registry.names(PARTNERS):
+        folders.append(f"{PARTNERS}.{family(env_name)}")
+    modules = {}
+    for folder in folders:
+        for name in registry.names(folder):
+            module = registry.load(folder, name)
+            if not hasattr(module, "__path__"):
+                modules[name.replace("_", "-")] = module
+    return modules

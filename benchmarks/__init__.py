@@ -1,0 +1,1 @@
+"""Speed measured side by side, contenders interleaved in one process; each script prints a table and writes JSON."""

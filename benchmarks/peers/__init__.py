@@ -1,0 +1,23 @@
+"""What jaxscope is measured against. Peers are imported inside functions: `benchmarks` imports without them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+INSTALL = "pip install jumanji==1.1.2 lbforaging==2.0.0"
+
+
+def peer(module: str) -> Any:
+    """The module of a peer package, imported now.
+
+    Raises:
+        ImportError: where the package is absent; the message says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.split(".", 1)[0]
+        if error.name != package:
+            raise
+        raise ImportError(f"{package} is not installed, and this benchmark measures against it: {INSTALL}") from None

@@ -1,0 +1,302 @@
+"""Stepping environments with a learner and partners, inside one compiled program.
+
+Two ways to fill the seats: `self_play` (the learner sits everywhere, every seat's samples train it) and `with_partners`
+(the learner has one seat per environment, partners the others). Environments reset themselves; a flag says which
+observations begin an episode, and it is that flag, taken before the step, that resets recurrent states here and in the
+replay of the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from einops import rearrange
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from jaxscope import dispatch
+from jaxscope.agents.actor_critic import Act, RecurrentPolicy
+from jaxscope.casting import Casting, Partnering, recast
+from jaxscope.population import Population
+from jaxscope.types import Environment, Policy, PyTree, View
+
+
+class Play(NamedTuple):
+    """Games in progress: all that a rollout continues from."""
+
+    env_state: PyTree  # [B, ...]
+    obs: Float[Array, "A B *o"]
+    reset: Bool[Array, " B"]  # obs begins an episode
+    carry: Float[Array, "R h"]  # the learner's recurrent state; R = A * B rows in self-play, B with partners
+    episode_return: Float[Array, " B"]  # team return so far
+    episode_length: Int[Array, " B"]
+    casting: Casting | None  # who sits where; None in self-play
+
+
+class Trajectory(NamedTuple):
+    """What a learner trains on. Rows R: every seat of every environment in self-play, else one per environment."""
+
+    obs: Float[Array, "T R *o"]
+    reset: Bool[Array, "T R"]  # obs begins an episode
+    act: Act  # [T, R]
+    reward: Float[Array, "T R"]  # team reward
+    terminated: Bool[Array, "T R"]
+    truncated: Bool[Array, "T R"]
+    next_value: Float[Array, "T R"]  # value of the observation after the step, before any reset
+    carry: Float[Array, "R h"]  # recurrent state before the first step
+
+
+class Episodes(NamedTuple):
+    """Episodes that ended during a rollout, at the step where they did."""
+
+    counted: Bool[Array, "T B"]  # an episode ended here, and its return may enter a mean
+    team_return: Float[Array, "T B"]  # undiscounted
+    length: Int[Array, "T B"]
+    partner: Int[Array, "T B"]  # the partner met; 0 in self-play
+
+
+class Stepped(NamedTuple):
+    """One step of all environments."""
+
+    env_state: PyTree
+    obs: Array  # [A, B, *o], after any reset
+    final_obs: Array  # [A, B, *o], before any reset
+    reward: Float[Array, " B"]
+    terminated: Bool[Array, " B"]
+    truncated: Bool[Array, " B"]
+    events: dict[str, Array]  # [A, B] each
+
+
+def reset_envs(env: Environment, num_envs: int, key: PRNGKeyArray) -> tuple[Array, PyTree]:
+    """Observations `[A, B, *o]` and states `[B, ...]` of fresh games."""
+    obs, state = jax.vmap(env.reset)(jax.random.split(key, num_envs))
+    return jnp.stack([obs[agent] for agent in env.agents]), state
+
+
+def step_envs(env: Environment, state: PyTree, actions: Int[Array, "A B"], key: PRNGKeyArray) -> Stepped:
+    """Step B environments with the actions of all seats; those that end are reset."""
+    named = dict(zip(env.agents, actions, strict=True))
+    keys = jax.random.split(key, actions.shape[1])
+    obs, state, rewards, _, info = jax.vmap(lambda k, s, a: env.step(k, s, a))(keys, state, named)
+    stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
+    events = {name: count.T for name, count in info["events"].items()}  # [B, A] -> [A, B]
+    reward = env.team_reward(rewards)
+    return Stepped(
+        state, stack(obs), stack(info["final_observation"]), reward, info["terminated"], info["truncated"], events
+    )
+
+
+def begin_self_play(env: Environment, policy: RecurrentPolicy, num_envs: int, key: PRNGKeyArray) -> Play:
+    """Fresh games with the learner in every seat."""
+    obs, state = reset_envs(env, num_envs, key)
+    return _fresh(obs, state, policy.initial_carry(env.num_agents * num_envs), None)
+
+
+def begin_with_partners(
+    env: Environment,
+    policy: RecurrentPolicy,
+    policies: tuple[Policy, ...],
+    population: Population,
+    partnering: Partnering,
+    num_envs: int,
+    key: PRNGKeyArray,
+) -> Play:
+    """Fresh games with newly drawn partners and seats."""
+    env_key, casting_key = jax.random.split(key)
+    obs, state = reset_envs(env, num_envs, env_key)
+    casting = recast(policies, population, partnering, env.num_agents, num_envs, casting_key)
+    return _fresh(obs, state, policy.initial_carry(num_envs), casting)
+
+
+def _fresh(obs: Array, state: PyTree, carry: Array, casting: Casting | None) -> Play:
+    num_envs = obs.shape[1]
+    return Play(
+        env_state=state,
+        obs=obs,
+        reset=jnp.ones(num_envs, bool),
+        carry=carry,
+        episode_return=jnp.zeros(num_envs),
+        episode_length=jnp.zeros(num_envs, jnp.int32),
+        casting=casting,
+    )
+
+
+def self_play(
+    env: Environment, policy: RecurrentPolicy, params: PyTree, play: Play, num_steps: int, key: PRNGKeyArray
+) -> tuple[Play, Trajectory, Episodes]:
+    """`num_steps` steps with the learner in every seat."""
+    seats = env.num_agents
+
+    def step(play: Play, time: Int[Array, ""]) -> tuple[Play, tuple]:
+        act_key, env_key = jax.random.split(jax.random.fold_in(key, time))
+        obs = rearrange(play.obs, "a b ... -> (a b) ...")
+        reset = jnp.tile(play.reset, seats)
+        carry, act = policy.step(params, play.carry, obs, reset, act_key)
+        actions = rearrange(act.action, "(a b) ... -> a b ...", a=seats)
+        stepped = step_envs(env, play.env_state, actions, env_key)
+        after, episodes = _account(play, stepped, carry, jnp.ones_like(play.reset), jnp.zeros_like(play.episode_length))
+        final_obs = rearrange(stepped.final_obs, "a b ... -> (a b) ...")
+        rows = lambda x: jnp.tile(x, seats)  # noqa: E731  # [B] -> [A * B]
+        return after, (
+            _Step(obs, reset, act, rows(stepped.reward), rows(stepped.terminated), rows(stepped.truncated)),
+            _Ahead(final_obs, carry),
+            episodes,
+        )
+
+    after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
+    last_obs = rearrange(after.obs, "a b ... -> (a b) ...")
+    return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
+
+
+def with_partners(
+    env: Environment,
+    policy: RecurrentPolicy,
+    policies: tuple[Policy, ...],
+    params: PyTree,
+    population: Population,
+    partnering: Partnering,
+    play: Play,
+    num_steps: int,
+    key: PRNGKeyArray,
+    closing: Bool[Array, ""] | bool = False,
+) -> tuple[Play, Trajectory, Episodes]:
+    """`num_steps` steps with the learner in one seat per environment and partners in the others.
+
+    Args:
+        closing: new partners are drawn after this rollout, so games still running are truncated (and bootstrapped).
+    """
+    assert play.casting is not None
+    frozen = partnering.acting(policies, population, play.casting)
+    redraw = partnering.redrawing(population, env.num_agents)
+
+    def step(play: Play, time: Int[Array, ""]) -> tuple[Play, tuple]:
+        act_key, partner_key, env_key, draw_key = jax.random.split(jax.random.fold_in(key, time), 4)
+        casting = play.casting
+        assert casting is not None
+        obs = _seat_rows(play.obs, casting.seat)
+        carry, act = policy.step(params, play.carry, obs, play.reset, act_key)
+        actions, casting = _partner_actions(frozen, play, casting, act.action, partner_key)
+        stepped = step_envs(env, play.env_state, actions, env_key)
+        after, episodes = _account(play, stepped, carry, casting.countable, partnering.ids(casting, play.reset.shape[0]))
+        after = after._replace(casting=redraw(casting, after.reset, draw_key))
+        return after, (
+            _Step(obs, play.reset, act, stepped.reward, stepped.terminated, stepped.truncated),
+            _Ahead(_seat_rows(stepped.final_obs, casting.seat), carry),
+            episodes,
+        )
+
+    after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
+    cut = jnp.asarray(closing) & ~(steps.terminated[-1] | steps.truncated[-1])
+    steps = steps._replace(truncated=steps.truncated.at[-1].set(steps.truncated[-1] | cut))
+    last_obs = _seat_rows(after.obs, after.casting.seat)
+    return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
+
+
+class _Step(NamedTuple):
+    obs: Array
+    reset: Array
+    act: Act
+    reward: Array
+    terminated: Array
+    truncated: Array
+
+
+class _Ahead(NamedTuple):
+    """What the value after a step is computed from, where the step cut an episode."""
+
+    final_obs: Array
+    carry: Array
+
+
+def _account(
+    play: Play, stepped: Stepped, carry: Array, countable: Bool[Array, " B"], partner: Int[Array, " B"]
+) -> tuple[Play, Episodes]:
+    """The games after a step, and the episodes that ended with it."""
+    done = stepped.terminated | stepped.truncated
+    team_return = play.episode_return + stepped.reward
+    length = play.episode_length + 1
+    after = play._replace(
+        env_state=stepped.env_state,
+        obs=stepped.obs,
+        reset=done,
+        carry=carry,
+        episode_return=jnp.where(done, 0.0, team_return),
+        episode_length=jnp.where(done, 0, length),
+    )
+    return after, Episodes(done & countable, team_return, length, partner)
+
+
+def _seat_rows(by_seat: Float[Array, "A B *o"], seat: Int[Array, " B"]) -> Float[Array, "B *o"]:
+    """The entry of each environment's own seat."""
+    rows = by_seat[0]
+    for index in range(1, by_seat.shape[0]):
+        here = (seat == index).reshape((-1,) + (1,) * (rows.ndim - 1))
+        rows = jnp.where(here, by_seat[index], rows)
+    return rows
+
+
+def _partner_actions(
+    acting: Callable, play: Play, casting: Casting, own: Int[Array, " B"], key: PRNGKeyArray
+) -> tuple[Int[Array, "A B"], Casting]:
+    """Everybody's actions `[A, B]`: the learner's in its seat, the partners' in the seats after it, cyclically."""
+    seats, num_envs = play.obs.shape[:2]
+    order = (casting.seat[None, :] + jnp.arange(1, seats)[:, None]) % seats  # [P, B], P = A - 1
+    obs = jnp.stack([_seat_rows(play.obs, seat) for seat in order])
+    keys = jax.random.split(key, (seats - 1, num_envs))
+    others, memory = acting(casting, View(obs, play.env_state, order), play.reset, keys)
+    by_turn = jnp.concatenate([own[None], others])  # [A, B], the learner first
+    turn = (jnp.arange(seats)[:, None] - casting.seat[None, :]) % seats
+    actions = jnp.stack([_seat_rows(by_turn, t) for t in turn])
+    return actions, casting._replace(memory=memory)
+
+
+def _trajectory(
+    env: Environment,
+    policy: RecurrentPolicy,
+    params: PyTree,
+    play: Play,
+    after: Play,
+    steps: _Step,
+    ahead: _Ahead,
+    last_obs: Array,
+) -> Trajectory:
+    last_value = policy.value(params, after.carry, last_obs)
+    following = jnp.concatenate([steps.act.value[1:], last_value[None]])
+    next_value = _values_at_cuts(env, policy, params, steps.truncated, ahead, following)
+    return Trajectory(
+        steps.obs,
+        steps.reset,
+        steps.act,
+        steps.reward,
+        steps.terminated,
+        steps.truncated,
+        next_value,
+        play.carry,
+    )
+
+
+def _values_at_cuts(
+    env: Environment,
+    policy: RecurrentPolicy,
+    params: PyTree,
+    truncated: Bool[Array, "T R"],
+    ahead: _Ahead,
+    following: Float[Array, "T R"],
+) -> Float[Array, "T R"]:
+    """`following` with the value of the final observation in place where an episode was cut.
+
+    Time limits lie a horizon apart, so only a few steps of a row can be cuts: the critic runs on those alone.
+    """
+    num_steps = truncated.shape[0]
+    nth = jnp.cumsum(truncated, axis=0) - 1
+    times = jnp.arange(num_steps)[:, None]
+    # One cut at the latest after the first horizon, one per horizon from there, one when new partners are drawn.
+    for index in range(2 + (num_steps - 1) // env.horizon):
+        here = truncated & (nth == index)
+        time = jnp.sum(jnp.where(here, times, 0), axis=0)  # [R]
+        at_time = lambda x: jnp.take_along_axis(x, time.reshape((1, -1) + (1,) * (x.ndim - 2)), axis=0)[0]  # noqa: E731, B023
+        value = policy.value(params, at_time(ahead.carry), at_time(ahead.final_obs))
+        following = jnp.where(here, value[None], following)
+    return following

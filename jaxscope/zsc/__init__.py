@@ -1,0 +1,1 @@
+"""Zero-shot-coordination methods, one file each: the file's name is the method's name."""

@@ -1,0 +1,93 @@
+"""PopPlay: a cooperator learns in one seat with a frozen population of partners in the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from jaxscope import ppo, rollout
+from jaxscope.casting import Partnering
+from jaxscope.population import Population
+from jaxscope.ppo import Learner, Metrics, PPOConfig
+from jaxscope.types import Environment, Policy
+
+MEETS_PARTNERS = True
+
+
+@dataclass(frozen=True)
+class Config:
+    """PPO against frozen partners drawn by the rank of the return with them (PopGen, section 4.3 and appendix B.1)."""
+
+    ppo: PPOConfig = PPOConfig()
+    partnering: Partnering = Partnering()
+
+
+def init(
+    cfg: Config, env: Environment, policies: tuple[Policy, ...], population: Population | None, key: PRNGKeyArray
+) -> Learner:
+    """A learner before its first iteration, with fresh games and partners."""
+    if population is None or not policies:
+        raise ValueError("popplay needs at least one partner")
+    params_key, play_key, learner_key = jax.random.split(key, 3)
+    policy = ppo.policy(cfg.ppo, env)
+    params = policy.init(params_key)
+    return Learner(
+        params=params,
+        opt_state=ppo.optimiser(cfg.ppo).init(params),
+        play=_begin(cfg, env, policies, population, play_key),
+        population=population,
+        key=learner_key,
+        iteration=jnp.zeros((), jnp.int32),
+    )
+
+
+def iteration(
+    cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner
+) -> tuple[Learner, Metrics]:
+    """One rollout and one update; partners are drawn anew when their period is over."""
+    assert learner.population is not None
+    key, begin_key, play_key, update_key = jax.random.split(learner.key, 4)
+    policy = ppo.policy(cfg.ppo, env)
+    opening, closing = _period(cfg, env, learner)
+    fresh = _begin(cfg, env, policies, learner.population, begin_key)
+    play = jax.tree.map(lambda new, old: jnp.where(opening, new, old), fresh, learner.play)
+    law = learner.population.ranked_probabilities(cfg.partnering.beta, cfg.partnering.ties)
+    play, trajectory, episodes = rollout.with_partners(
+        env,
+        policy,
+        policies,
+        learner.params,
+        learner.population,
+        cfg.partnering,
+        play,
+        cfg.ppo.num_steps,
+        play_key,
+        closing,
+    )
+    params, opt_state, metrics = ppo.update(cfg.ppo, policy, learner, trajectory, update_key)
+    flat = jax.tree.map(jnp.ravel, episodes)
+    population = learner.population.record(flat.partner, flat.team_return, flat.counted)
+    after = Learner(params, opt_state, play, population, key, learner.iteration + 1)
+    of_partners = {"partner_return": population.mean_return, "partner_probability": law}
+    return after, metrics | ppo.episode_metrics(episodes) | of_partners
+
+
+def _period(cfg: Config, env: Environment, learner: Learner):
+    """Whether a partner period opens with this iteration, and whether it closes with it.
+
+    A period of blocks lasts as many iterations as a whole episode needs. Single environments draw at their episodes'
+    starts instead.
+    """
+    if cfg.partnering.dispatch == "env":
+        return jnp.zeros((), bool), jnp.zeros((), bool)
+    length = -(-env.horizon // cfg.ppo.num_steps)
+    phase = learner.iteration % length
+    return phase == 0, phase == length - 1
+
+
+def _begin(cfg: Config, env: Environment, policies, population, key):
+    policy = ppo.policy(cfg.ppo, env)
+    return rollout.begin_with_partners(env, policy, policies, population, cfg.partnering, cfg.ppo.num_envs, key)

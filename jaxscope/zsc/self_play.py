@@ -1,0 +1,56 @@
+"""Self-play: one policy learns in every seat, and meets nobody else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from jaxscope import ppo, rollout
+from jaxscope.ppo import Learner, Metrics, PPOConfig
+from jaxscope.population import Population
+from jaxscope.types import Environment, Policy
+
+MEETS_PARTNERS = False
+
+
+@dataclass(frozen=True)
+class Config:
+    """Independent seeds of one policy that plays with itself (PopGen, equation 4)."""
+
+    ppo: PPOConfig = PPOConfig()
+
+
+def init(
+    cfg: Config, env: Environment, policies: tuple[Policy, ...], population: Population | None, key: PRNGKeyArray
+) -> Learner:
+    """A learner before its first iteration."""
+    del policies, population
+    params_key, play_key, learner_key = jax.random.split(key, 3)
+    policy = ppo.policy(cfg.ppo, env)
+    params = policy.init(params_key)
+    return Learner(
+        params=params,
+        opt_state=ppo.optimiser(cfg.ppo).init(params),
+        play=rollout.begin_self_play(env, policy, cfg.ppo.num_envs, play_key),
+        population=None,
+        key=learner_key,
+        iteration=jnp.zeros((), jnp.int32),
+    )
+
+
+def iteration(
+    cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner
+) -> tuple[Learner, Metrics]:
+    """One rollout and one update."""
+    del policies
+    key, play_key, update_key = jax.random.split(learner.key, 3)
+    policy = ppo.policy(cfg.ppo, env)
+    play, trajectory, episodes = rollout.self_play(
+        env, policy, learner.params, learner.play, cfg.ppo.num_steps, play_key
+    )
+    params, opt_state, metrics = ppo.update(cfg.ppo, policy, learner, trajectory, update_key)
+    after = Learner(params, opt_state, play, None, key, learner.iteration + 1)
+    return after, metrics | ppo.episode_metrics(episodes)
