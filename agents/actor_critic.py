@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from jaxscope.agents.distributions import Categorical
 from jaxscope.agents.gru import GRU
+from jaxscope.agents.initialisers import orthogonal
 from jaxscope.spaces import Discrete, Space
 from jaxscope.types import Environment, PyTree, View
 
@@ -34,13 +35,13 @@ class ActorCritic(nnx.Module):
     """Observation -> encoder -> GRU -> (logits, value)."""
 
     def __init__(self, obs_size: int, num_actions: int, hidden: int, *, rngs: nnx.Rngs):
-        root2 = nnx.initializers.orthogonal(math.sqrt(2.0))
+        root2 = orthogonal(math.sqrt(2.0))
         self.encoder = nnx.Linear(obs_size, hidden, kernel_init=root2, rngs=rngs)
         self.gru = GRU(hidden, hidden, rngs=rngs)
         self.actor_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
-        self.actor = nnx.Linear(hidden, num_actions, kernel_init=nnx.initializers.orthogonal(0.01), rngs=rngs)
+        self.actor = nnx.Linear(hidden, num_actions, kernel_init=orthogonal(0.01), rngs=rngs)
         self.critic_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
-        self.critic = nnx.Linear(hidden, 1, kernel_init=nnx.initializers.orthogonal(1.0), rngs=rngs)
+        self.critic = nnx.Linear(hidden, 1, kernel_init=orthogonal(1.0), rngs=rngs)
 
     def encode(self, obs: Float[Array, "*b o"]) -> Float[Array, "*b h"]:
         return nnx.relu(self.encoder(obs))

@@ -16,16 +16,16 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
+from jaxscope.agents.initialisers import orthogonal
+
 
 class GRU(nnx.Module):
     """Gated recurrent unit of `hidden` units; see the module's text."""
 
     def __init__(self, inputs: int, hidden: int, *, rngs: nnx.Rngs):
         self.hidden = hidden
-        self.input = nnx.Linear(inputs, 3 * hidden, rngs=rngs, kernel_init=nnx.initializers.orthogonal(1.0))
-        self.recurrent = nnx.Linear(
-            hidden, 3 * hidden, use_bias=False, rngs=rngs, kernel_init=_gate_wise_orthogonal(hidden)
-        )
+        self.input = nnx.Linear(inputs, 3 * hidden, rngs=rngs, kernel_init=orthogonal(1.0))
+        self.recurrent = nnx.Linear(hidden, 3 * hidden, use_bias=False, rngs=rngs, kernel_init=orthogonal(1.0, blocks=3))
         self.candidate_bias = nnx.Param(jnp.zeros((hidden,)))
 
     def step(self, carry: Float[Array, "*b h"], x: Float[Array, "*b i"]) -> Float[Array, "*b h"]:
@@ -38,17 +38,6 @@ class GRU(nnx.Module):
     ) -> Float[Array, "T B h"]:
         """Hidden states after each step; where `reset` is true the state before that step is zero."""
         return gru_scan(carry, self.input(x), reset, self.recurrent.kernel[...], self.candidate_bias[...])
-
-
-def _gate_wise_orthogonal(hidden: int):
-    """One orthogonal matrix per gate, side by side."""
-    orthogonal = nnx.initializers.orthogonal(1.0)
-
-    def init(key, shape, dtype=jnp.float32, out_sharding=None):
-        del shape, out_sharding
-        return jnp.concatenate([orthogonal(k, (hidden, hidden), dtype) for k in jax.random.split(key, 3)], axis=1)
-
-    return init
 
 
 def _like(bias: Float[Array, " h"], x: Array) -> Array:

@@ -54,7 +54,7 @@ def settings(name: str, config_class: Any) -> dict[str, Any]:
             raise ValueError(registry.unknown("a foraging game has no setting", key, fields))
         if key in found:
             raise ValueError(f"{name!r} gives {key} twice")
-        found[key] = _read(key, text, fields[key].type)
+        found[key] = _read(key, text, str(fields[key].type))
     return found
 
 

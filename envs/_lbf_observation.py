@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 if TYPE_CHECKING:
-    from jaxscope.envs.lbf import LBF, State
+    from .lbf import LBF, State
 
 Row = list[Array]
 

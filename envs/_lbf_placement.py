@@ -12,7 +12,7 @@ from functools import lru_cache
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Float, Int, UInt32
 
 WORD = 32
 #: Foods stand more than this many steps (Manhattan distance) from each other.
@@ -40,8 +40,11 @@ def _pack(cells: np.ndarray) -> np.ndarray:
 
 def draw_cells(
     free: UInt32[Array, " W"], remaining: UInt32[np.ndarray, "n_1 W"], uniform: Float[Array, " m"]
-) -> Int[Array, " m"]:
+) -> tuple[Int[Array, " m"], Float[Array, " m"]]:
     """m cells one after the other, each uniform on those then free; n where none was left.
+
+    Also, what the choice of each cell leaves of its number: again uniform in [0, 1) and independent of the cells, on a
+    grid of up to 400 cells in steps of 1 / 16,000 or finer.
 
     Args:
         free: bitboard of the cells at first.
@@ -50,24 +53,22 @@ def draw_cells(
     """
     nowhere = jnp.int32(remaining.shape[0] - 1)
 
-    def draw(carry: tuple[Array, Array], uniform: Array) -> tuple[tuple[Array, Array], Array]:
+    def draw(carry: tuple[Array, Array], uniform: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         # Excluding the last cell here and not after its draw makes XLA compute the draw once, not once a word.
         free, last = carry
         free = free & jnp.asarray(remaining)[last]
-        cell, found = _draw_cell(free, uniform)
-        cell = jnp.where(found, cell, nowhere)
-        return (free, cell), cell
+        scaled = uniform * _count(free).sum()
+        # A 23-bit fraction below 1 times an integer never rounds up to that integer in float32.
+        rank = jnp.floor(scaled)
+        cell = jnp.where((free == 0).all(), nowhere, _cell_of_rank(free, rank.astype(jnp.int32)))
+        return (free, cell), (cell, scaled - rank)
 
     return jax.lax.scan(draw, (free, nowhere), uniform)[1]
 
 
-def _draw_cell(free: UInt32[Array, " W"], uniform: Float[Array, ""]) -> tuple[Int[Array, ""], Bool[Array, ""]]:
-    """One free cell, each equally likely, and whether there is any (if not, the cell means nothing)."""
+def _cell_of_rank(free: UInt32[Array, " W"], rank: Int[Array, ""]) -> Int[Array, ""]:
+    """The free cell that has `rank` free cells before it."""
     counts = _count(free)
-    total = counts.sum()
-    # A 23-bit fraction below 1 times an integer never rounds up to that integer in float32.
-    rank = jnp.floor(uniform * total).astype(jnp.int32)
-
     word, cell, before = free[0], jnp.int32(0), counts[0]
     local = rank
     for i in range(1, free.shape[0]):
@@ -82,7 +83,7 @@ def _draw_cell(free: UInt32[Array, " W"], uniform: Float[Array, ""]) -> tuple[In
         word = jnp.where(later, word >> np.uint32(width), word)
         cell = jnp.where(later, cell + width, cell)
         local = jnp.where(later, local - low, local)
-    return cell, total > 0
+    return cell
 
 
 def _count(words: Array) -> Array:

@@ -9,7 +9,7 @@ from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 if TYPE_CHECKING:
-    from jaxscope.envs.lbf import LBF, State
+    from .lbf import LBF, State
 
 CELL = 48
 #: Shapes are drawn this many times larger and scaled down, which smooths their edges.

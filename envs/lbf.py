@@ -13,11 +13,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt8
 
-from jaxscope.envs import _lbf_names, _lbf_observation, _lbf_placement, _lbf_render
 from jaxscope.spaces import Box, Discrete
 from jaxscope.types import Actions, Environment, Observations
+
+from . import _lbf_names, _lbf_observation, _lbf_placement, _lbf_render
 
 NONE, NORTH, SOUTH, WEST, EAST, LOAD = range(6)
 #: Steps (rows, columns) of the six actions.
@@ -159,25 +160,21 @@ class LBF(Environment):
 
     def reset(self, key: PRNGKeyArray) -> tuple[Observations, State]:
         """Players on uniform free cells, then foods one after the other on uniform allowed cells, uniform levels."""
-        players, foods = self.num_agents, self.num_foods
-        draws = jax.random.uniform(key, (2 * (players + foods),))
-        for_player_cells, for_food_cells, for_levels, for_food_levels = jnp.split(
-            draws, np.cumsum([players, foods, players])
+        for_players, for_foods = jnp.split(
+            jax.random.uniform(key, (self.num_agents + self.num_foods,)), [self.num_agents]
         )
-
         everywhere, interior, others, apart = _lbf_placement.tables(self.rows, self.cols)
-        player_cell = _lbf_placement.draw_cells(jnp.asarray(everywhere), others, for_player_cells)
-        for i in range(players):
-            interior = interior & jnp.asarray(others)[player_cell[i]]
-        food_cell = _lbf_placement.draw_cells(interior, apart, for_food_cells)
-        food_cell = _lbf_placement.lowest(food_cell, foods)
+        player_cell, for_levels = _lbf_placement.draw_cells(jnp.asarray(everywhere), others, for_players)
+        free = jnp.asarray(interior)
+        for i in range(self.num_agents):
+            free = free & jnp.asarray(others)[player_cell[i]]
+        food_cell, for_food_levels = _lbf_placement.draw_cells(free, apart, for_foods)
+        food_cell = _lbf_placement.lowest(food_cell, self.num_foods)
 
-        low, high = self.min_player_level, self.max_player_level
-        level = low + jnp.floor(for_levels * (high - low + 1)).astype(jnp.int32)
-        # Levels are drawn after sorting the cells: they do not depend on where a food stands.
-        high = self._max_food_level(level)
-        low = high if self.force_coop else self.min_food_level
-        food_level = low + jnp.floor(for_food_levels * (high - low + 1)).astype(jnp.int32)
+        # Sorting moved the cells and not the numbers for their levels, which is no matter: the two are independent.
+        level = _uniform_integer(for_levels, self.min_player_level, self.max_player_level)
+        highest = self._max_food_level(level)
+        food_level = _uniform_integer(for_food_levels, highest if self.force_coop else self.min_food_level, highest)
         placed = food_cell < self.rows * self.cols
         food_level = jnp.where(placed, food_level, 0)
         state = State(
@@ -280,6 +277,11 @@ class LBF(Environment):
     def render(self, state: State) -> UInt8[np.ndarray, "height width 3"]:
         """A picture of one game: players by colour, each thing with its level."""
         return _lbf_render.picture(self, state)
+
+
+def _uniform_integer(uniform: Float[Array, " n"], low: int | Array, high: int | Array) -> Int[Array, " n"]:
+    """Numbers from [0, 1) as integers from `low` to `high`, both included."""
+    return low + jnp.floor(uniform * (high - low + 1)).astype(jnp.int32)
 
 
 def _addressed(state: State) -> Bool[Array, "A F"]:

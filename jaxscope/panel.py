@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxscope.agents.scripted import partner
 from jaxscope.population import Population
@@ -62,6 +63,20 @@ def join(*panels: Panel) -> Panel:
         raise ValueError(f"two members are called {repeated[0]!r}")
     populations = [_population(of_kind, params) for _, of_kind, params in kinds]
     return Panel(names, tuple(policy for policy, _, _ in kinds), Population.join(*populations))
+
+
+def subset(panel: Panel, members: Sequence[int]) -> Panel:
+    """The given members of a panel, ids in ascending order."""
+    start, parts = 0, []
+    for policy, size, params in zip(panel.policies, panel.population.sizes, panel.population.members, strict=True):
+        here = np.asarray([m - start for m in members if start <= m < start + size], int)
+        names = tuple(panel.names[start + index] for index in here)
+        if here.size and jax.tree.leaves(params):
+            parts.append(Panel.learned(policy, jax.tree.map(lambda leaf: leaf[here], params), names))  # noqa: B023
+        elif here.size:
+            parts.append(Panel(names, (policy,), Population.scripted(1)))
+        start += size
+    return join(*parts)
 
 
 def _by_kind(panel: Panel):

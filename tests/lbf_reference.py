@@ -64,14 +64,17 @@ def food_cells(game: Any) -> np.ndarray:
 def snapshot(game: Any, foods: np.ndarray) -> State:
     """The state of the reference in our form; `foods` are the cells at the reset."""
     levels = np.where(foods[:, 0] >= 0, game.field[foods[:, 0], foods[:, 1]], 0)
-    return State(
-        position=np.array([player.position for player in game.players], np.int32),
-        level=np.array([player.level for player in game.players], np.int32),
-        food_position=foods.astype(np.int32),
-        food_level=levels.astype(np.int32),
-        total_level=np.int32(game._food_spawned),
-        time=np.int32(game.current_step),
-    )  # pyright: ignore[reportArgumentType]
+    return State._make(
+        np.asarray(value, np.int32)
+        for value in (
+            [player.position for player in game.players],
+            [player.level for player in game.players],
+            foods,
+            levels,
+            game._food_spawned,
+            game.current_step,
+        )
+    )
 
 
 def greedy(game: Any, rng: np.random.Generator, noise: float) -> list[int]:
@@ -131,5 +134,5 @@ def _number(action: Any) -> int:
 
 def _stack(column: tuple) -> Any:
     if isinstance(column[0], State):
-        return State(*(np.stack(field) for field in zip(*column, strict=True)))
+        return State._make(np.stack(field) for field in zip(*column, strict=True))
     return np.stack(column)

@@ -96,12 +96,11 @@ def test_equals_the_reference(name: str, seen: Counter[str]) -> None:
     assert expected.done.sum() == EPISODES_PER_GAME
     assert_equal_everywhere(env, expected)
     seen.update(coverage(env, expected))
-    seen["games"] += 1
 
 
 def test_everything_happened(seen: Counter[str]) -> None:
-    if seen["games"] < len(GAMES):  # a selection of tests was run
-        for name in GAMES:
+    if not seen:  # this test was run alone
+        for name in GAMES[:6]:
             seen.update(coverage(parse(name), record(parse(name), EPISODES_PER_GAME, seed=GAMES.index(name))))
     rare = {name: count for name, count in seen.items() if count < 20}
     assert not rare, f"too rare to test anything: {rare} of {dict(seen)}"

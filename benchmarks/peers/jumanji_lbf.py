@@ -1,7 +1,7 @@
 """Jumanji's LevelBasedForaging at the settings of lbforaging's `8x8-2p-3f`: 50 steps, player levels 1 to 2, no coop.
 
-Two differences from lbforaging favour Jumanji's speed and stay: food items are eaten by every neighbour's load at once
-and moves into any occupied cell are refused (so no conflicts among movers are resolved).
+The rules are Jumanji's, not quite lbforaging's: a load addresses every adjacent food, and a move into any occupied cell
+is refused.
 """
 
 from __future__ import annotations

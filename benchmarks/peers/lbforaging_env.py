@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from benchmarks.peers import peer
 from benchmarks.timing import Contender
 
@@ -18,10 +20,11 @@ def contender(sight: int | None = None, num_steps: int = 4096, seed: int = 0) ->
         raise ValueError(f"sight must be None (the whole grid) or 2, got {sight}")
     if num_steps < 1:
         raise ValueError(f"num_steps must be 1 or more, got {num_steps}")
-    numpy, gymnasium, _ = peer("numpy"), peer("gymnasium"), peer("lbforaging")
+    peer("lbforaging")  # registers its ids with gymnasium
+    gymnasium = peer("gymnasium")
     name = f"{'' if sight is None else '2s-'}8x8-2p-3f"
     env = gymnasium.make(f"Foraging-{name}-v3", disable_env_checker=True).unwrapped
-    draw = numpy.random.default_rng(seed)
+    draw = np.random.default_rng(seed)
     env.reset(seed=seed)
 
     def run() -> None:

@@ -129,7 +129,10 @@ class Learner(NamedTuple):
 
 
 class Training(NamedTuple):
-    """`init(key) -> learner`, and `update(learner) -> learner, metrics [updates_per_call]`, jitted."""
+    """`init(key) -> learner`, and `update(learner) -> learner, metrics [updates_per_call]`, both jitted.
+
+    The metric `return` is the mean team return of the episodes that ended in the update, NaN where none did.
+    """
 
     init: Callable[[PRNGKeyArray], Learner]
     update: Callable[[Learner], tuple[Learner, Metrics]]
@@ -215,8 +218,9 @@ def contender(config: Config = Config(), seed: int = 0) -> Contender:
         learner, metrics = training.update(learner)
         return metrics
 
-    size = f"{config.num_envs}x{config.num_steps}"
-    return Contender(f"PureJaxRL-style PPO, jumanji, {size}", run, config.frames_per_call, unit="frames/s")
+    game = "whole grid" if config.sight is None else f"sight {config.sight}"
+    name = f"PureJaxRL-style PPO, jumanji, {config.num_envs}x{config.num_steps}, {game}"
+    return Contender(name, run, config.frames_per_call, unit="frames/s")
 
 
 def _actors(views: Int[Array, "B A O"]) -> Float[Array, "N O"]:

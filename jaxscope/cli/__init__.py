@@ -1,1 +1,86 @@
-"""Command line."""
+"""The command line: one file per command, and this dispatcher.
+
+A command's file has `Options` (a frozen dataclass, or a function of the words after the command that gives one) and
+`run(options)`. Its docstring is its help.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+from jaxscope import registry
+
+COMMANDS = "jaxscope.cli"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a command; exits with 1 and one clear line where the input is at fault."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    known = registry.names(COMMANDS)
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview(known))
+        return
+    if words[0] == "--version":
+        from jaxscope import __version__
+
+        print(f"jaxscope {__version__}")
+        return
+    if words[0] not in known:
+        _fail(registry.unknown("there is no command", words[0], known))
+    _use_compilation_cache()
+    try:
+        command = registry.load(COMMANDS, words[0])
+        command.run(_options(command, words[0], words[1:]))
+    except KeyboardInterrupt:
+        print("\ninterrupted; what was written so far is whole", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except (ValueError, FloatingPointError, ImportError) as error:
+        _fail(str(error))
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            _fail(f"the disk is full ({error.filename or 'while writing'}); everything written before is whole")
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _options(command, name: str, words: list[str]):
+    import tyro
+
+    options = command.Options
+    words, prog = list(words), f"jaxscope {name}"
+    if not isinstance(options, type):
+        options, words, prog = options(words, prog)
+        if options is None:
+            sys.exit(0)
+    description = (command.__doc__ or "").strip()
+    return tyro.cli(
+        options, args=words, prog=prog, description=description, config=(tyro.conf.OmitArgPrefixes,)
+    )
+
+
+def _overview(known: list[str]) -> str:
+    lines = ["jaxscope: train agents against populations of partners", "", "usage: jaxscope COMMAND ...", ""]
+    for name in known:
+        summary = (registry.load(COMMANDS, name).__doc__ or "").strip().splitlines()[0]
+        lines.append(f"  {name:<10} {summary}")
+    return "\n".join([*lines, "", "`jaxscope COMMAND --help` tells more."])
+
+
+def _use_compilation_cache() -> None:
+    """Keep compiled programs between calls, unless the user has chosen a place for them or turned them off."""
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ or "JAX_ENABLE_COMPILATION_CACHE" in os.environ:
+        return
+    import jax
+
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    jax.config.update("jax_compilation_cache_dir", os.path.join(base, "jaxscope", "xla"))
+
+
+def _fail(message: str) -> None:
+    print(f"jaxscope: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.evaluation.play import Outcome, play_teams
 from jaxscope.panel import Panel, join
@@ -24,6 +25,20 @@ class Evaluation:
     length: np.ndarray  # [R, P, A, E] steps
     learner_events: dict[str, np.ndarray]  # [R, P, A, E] counts of the learner's seat
     partner_events: dict[str, np.ndarray]  # [R, P, A, E] counts summed over the partners' seats
+
+    def select(self, learners: Sequence[str], partners: Sequence[str]) -> Evaluation:
+        """The part that concerns the given learners and partners, in the given order."""
+        rows = [self.learners.index(name) for name in learners]
+        columns = [self.partners.index(name) for name in partners]
+        part = lambda x: x[np.ix_(rows, columns)]  # noqa: E731
+        return Evaluation(
+            tuple(learners),
+            tuple(partners),
+            part(self.team_return),
+            part(self.length),
+            {name: part(count) for name, count in self.learner_events.items()},
+            {name: part(count) for name, count in self.partner_events.items()},
+        )
 
     def per_partner(self) -> np.ndarray:
         """Mean return of every learner with every partner, seats averaged: `[R, P]`."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from jaxscope import ppo, rollout
+from jaxscope.agents.actor_critic import RecurrentPolicy
 from jaxscope.casting import Partnering
 from jaxscope.population import Population
 from jaxscope.ppo import Learner, Metrics, PPOConfig
@@ -25,6 +26,11 @@ class Config:
     partnering: Partnering = Partnering()
 
 
+def policy(cfg: Config, env: Environment) -> RecurrentPolicy:
+    """The policy that is trained."""
+    return ppo.policy(cfg.ppo, env)
+
+
 def init(
     cfg: Config, env: Environment, policies: tuple[Policy, ...], population: Population | None, key: PRNGKeyArray
 ) -> Learner:
@@ -32,8 +38,7 @@ def init(
     if population is None or not policies:
         raise ValueError("popplay needs at least one partner")
     params_key, play_key, learner_key = jax.random.split(key, 3)
-    policy = ppo.policy(cfg.ppo, env)
-    params = policy.init(params_key)
+    params = policy(cfg, env).init(params_key)
     return Learner(
         params=params,
         opt_state=ppo.optimiser(cfg.ppo).init(params),
@@ -50,14 +55,14 @@ def iteration(
     """One rollout and one update; partners are drawn anew when their period is over."""
     assert learner.population is not None
     key, begin_key, play_key, update_key = jax.random.split(learner.key, 4)
-    policy = ppo.policy(cfg.ppo, env)
+    learned = policy(cfg, env)
     opening, closing = _period(cfg, env, learner)
     fresh = _begin(cfg, env, policies, learner.population, begin_key)
     play = jax.tree.map(lambda new, old: jnp.where(opening, new, old), fresh, learner.play)
     law = learner.population.ranked_probabilities(cfg.partnering.beta, cfg.partnering.ties)
     play, trajectory, episodes = rollout.with_partners(
         env,
-        policy,
+        learned,
         policies,
         learner.params,
         learner.population,
@@ -67,7 +72,7 @@ def iteration(
         play_key,
         closing,
     )
-    params, opt_state, metrics = ppo.update(cfg.ppo, policy, learner, trajectory, update_key)
+    params, opt_state, metrics = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
     flat = jax.tree.map(jnp.ravel, episodes)
     population = learner.population.record(flat.partner, flat.team_return, flat.counted)
     after = Learner(params, opt_state, play, population, key, learner.iteration + 1)
@@ -89,5 +94,5 @@ def _period(cfg: Config, env: Environment, learner: Learner):
 
 
 def _begin(cfg: Config, env: Environment, policies, population, key):
-    policy = ppo.policy(cfg.ppo, env)
-    return rollout.begin_with_partners(env, policy, policies, population, cfg.partnering, cfg.ppo.num_envs, key)
+    learned = policy(cfg, env)
+    return rollout.begin_with_partners(env, learned, policies, population, cfg.partnering, cfg.ppo.num_envs, key)

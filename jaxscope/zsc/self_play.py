@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from jaxscope import ppo, rollout
+from jaxscope.agents.actor_critic import RecurrentPolicy
 from jaxscope.ppo import Learner, Metrics, PPOConfig
 from jaxscope.population import Population
 from jaxscope.types import Environment, Policy
@@ -23,18 +24,22 @@ class Config:
     ppo: PPOConfig = PPOConfig()
 
 
+def policy(cfg: Config, env: Environment) -> RecurrentPolicy:
+    """The policy that is trained."""
+    return ppo.policy(cfg.ppo, env)
+
+
 def init(
     cfg: Config, env: Environment, policies: tuple[Policy, ...], population: Population | None, key: PRNGKeyArray
 ) -> Learner:
     """A learner before its first iteration."""
     del policies, population
     params_key, play_key, learner_key = jax.random.split(key, 3)
-    policy = ppo.policy(cfg.ppo, env)
-    params = policy.init(params_key)
+    params = policy(cfg, env).init(params_key)
     return Learner(
         params=params,
         opt_state=ppo.optimiser(cfg.ppo).init(params),
-        play=rollout.begin_self_play(env, policy, cfg.ppo.num_envs, play_key),
+        play=rollout.begin_self_play(env, policy(cfg, env), cfg.ppo.num_envs, play_key),
         population=None,
         key=learner_key,
         iteration=jnp.zeros((), jnp.int32),
@@ -47,10 +52,10 @@ def iteration(
     """One rollout and one update."""
     del policies
     key, play_key, update_key = jax.random.split(learner.key, 3)
-    policy = ppo.policy(cfg.ppo, env)
+    learned = policy(cfg, env)
     play, trajectory, episodes = rollout.self_play(
-        env, policy, learner.params, learner.play, cfg.ppo.num_steps, play_key
+        env, learned, learner.params, learner.play, cfg.ppo.num_steps, play_key
     )
-    params, opt_state, metrics = ppo.update(cfg.ppo, policy, learner, trajectory, update_key)
+    params, opt_state, metrics = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
     after = Learner(params, opt_state, play, None, key, learner.iteration + 1)
     return after, metrics | ppo.episode_metrics(episodes)

@@ -18,6 +18,7 @@ from jaxscope.envs.lbf import EAST, NONE, NORTH, SOUTH, WEST
 Cells = tuple[UInt32[Array, ""], ...]
 
 _WORD = 32
+_WORD_BITS = 5
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,9 @@ class Board:
     def at(self, cell: Int[Array, "2"]) -> Cells:
         """The set of one cell; the empty set for (-1, -1)."""
         index = cell[0] * self.cols + cell[1]
-        bit = jnp.uint32(1) << (index % _WORD).astype(jnp.uint32)
-        return tuple(jnp.where(index // _WORD == word, bit, jnp.uint32(0)) for word in range(self._words))
+        bit = jnp.uint32(1) << (index & (_WORD - 1)).astype(jnp.uint32)
+        word_of = index >> _WORD_BITS
+        return tuple(jnp.where(word_of == word, bit, jnp.uint32(0)) for word in range(self._words))
 
     def everywhere(self) -> tuple[np.uint32, ...]:
         """All cells of the grid."""
@@ -125,15 +127,15 @@ def _shift(cells: Cells, by: int) -> Cells:
     words, bits = divmod(abs(by), _WORD)
     near, far = (jnp.left_shift, jnp.right_shift) if by > 0 else (jnp.right_shift, jnp.left_shift)
     back = -1 if by > 0 else 1
-    padded = dict(enumerate(cells))
-    zero = jnp.zeros_like(cells[0])
     moved = []
     for word in range(len(cells)):
         source = word + back * words
-        value = near(padded.get(source, zero), jnp.uint32(bits))
-        if bits:
-            value |= far(padded.get(source + back, zero), jnp.uint32(_WORD - bits))
-        moved.append(value)
+        parts = []
+        if 0 <= source < len(cells):
+            parts.append(near(cells[source], jnp.uint32(bits)))
+        if bits and 0 <= source + back < len(cells):
+            parts.append(far(cells[source + back], jnp.uint32(_WORD - bits)))
+        moved.append(functools.reduce(jnp.bitwise_or, parts) if parts else jnp.zeros_like(cells[0]))
     return tuple(moved)
 
 

@@ -1,0 +1,43 @@
+"""Evaluate runs with partners they never met: jaxscope eval RUN [RUN ...].
+
+Every seed of each run's newest checkpoint plays with every partner from every seat. Writes eval.json into the run
+folders and prints the tables. Intervals are over training runs (seeds), never over episodes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from jaxscope.files import write_text
+from jaxscope.runs.evaluate import evaluate_runs
+from jaxscope.runs.tables import result_tables
+
+
+@dataclass(frozen=True)
+class Options:
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Run folders."""
+    partners: tuple[str, ...] = ()
+    """Partners to judge with in place of the held-out and training ones: scripts, a role, or folders of runs."""
+    episodes: int = 50
+    """Episodes per seed, partner and seat."""
+    seed: int = 0
+    """Root of the games' randomness; the same games for every run."""
+    json: Path | None = None
+    """Also write all results to this file."""
+
+
+def run(options: Options) -> None:
+    if not options.runs:
+        raise ValueError("name at least one run folder")
+    records = evaluate_runs(options.runs, options.episodes, options.seed, options.partners)
+    console = Console()
+    for table in result_tables(records):
+        console.print(table)
+    if options.json:
+        write_text(options.json, json.dumps(records, indent=2) + "\n")

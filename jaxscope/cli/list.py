@@ -1,0 +1,56 @@
+"""List environments, scripted partners and methods: jaxscope list [envs|partners|methods]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from jaxscope import registry
+from jaxscope.agents.scripted import description, family, partner_names, role
+from jaxscope.make import list_envs
+from jaxscope.runs import settings as run_settings
+
+
+@dataclass(frozen=True)
+class Options:
+    what: tyro.conf.Positional[Literal["all", "envs", "partners", "methods"]] = "all"
+    """What to list."""
+    env: str | None = None
+    """Only partners of this environment."""
+
+
+def run(options: Options) -> None:
+    console = Console()
+    if options.what in ("all", "envs"):
+        console.print(_envs())
+    if options.what in ("all", "methods"):
+        console.print(_methods())
+    if options.what in ("all", "partners"):
+        families = [family(options.env)] if options.env else registry.names("jaxscope.envs")
+        for name in families:
+            console.print(_partners(name))
+
+
+def _envs() -> Table:
+    table = Table("environment", title="Environments (examples; most families parse any size)", title_justify="left")
+    for name in [*list_envs(), "jaxmarl:MPE_simple_spread_v3 (and others of JaxMARL)"]:
+        table.add_row(name)
+    return table
+
+
+def _methods() -> Table:
+    table = Table("method", "what it does", title="Methods", title_justify="left")
+    for name in run_settings.method_names():
+        table.add_row(name, (run_settings.method(name).__doc__ or "").strip().splitlines()[0])
+    return table
+
+
+def _partners(env_name: str) -> Table:
+    table = Table("partner", "role", "behaviour", title=f"Scripted partners in {env_name}", title_justify="left")
+    for name in partner_names(env_name):
+        table.add_row(name, role(name, env_name), description(name, env_name))
+    return table

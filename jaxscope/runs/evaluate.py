@@ -1,0 +1,159 @@
+"""Evaluating runs: every seed of every run with held-out and with training partners, and bounds beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxscope.agents.scripted import description, family, partner_names
+from jaxscope.evaluation import Evaluation, evaluate
+from jaxscope.evaluation.crossplay import CrossPlay, crossplay
+from jaxscope.evaluation.heldout import play
+from jaxscope.evaluation.intervals import t_interval
+from jaxscope.files import write_text
+from jaxscope.panel import Panel, join, subset
+from jaxscope.runs import panels, settings as run_settings
+from jaxscope.types import Environment
+
+FORMAT = 1
+
+
+def evaluate_runs(
+    folders: Sequence[Path], episodes: int = 50, seed: int = 0, partners: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Evaluate the newest checkpoint of each run and write its `eval.json`.
+
+    Runs of one environment are evaluated together, so that one program serves all of them and all meet the same games.
+
+    Args:
+        folders: runs; their environments may differ.
+        episodes: per seed, partner and seat.
+        partners: judge with these instead (see `panels.resolve`), as a group called `chosen`.
+
+    Returns:
+        The records written, in the order of `folders`.
+    """
+    asked = [run_settings.load(folder) for folder in folders]
+    records: dict[Path, dict[str, Any]] = {}
+    for env_name in dict.fromkeys(settings.env for settings in asked):
+        of_env = [(folder, s) for folder, s in zip(folders, asked, strict=True) if s.env == env_name]
+        records |= _evaluate_in(of_env[0][1].make_env(), of_env, episodes, seed, partners)
+    for folder, record in records.items():
+        write_text(folder / "eval.json", json.dumps(record, indent=2) + "\n")
+    return [records[folder] for folder in folders]
+
+
+def crossplay_runs(
+    folders: Sequence[Path], episodes: int, seed: int, partners: Sequence[str]
+) -> tuple[Environment, CrossPlay]:
+    """Everybody with everybody: all seeds of all runs, and scripted partners if named."""
+    settings = [run_settings.load(folder) for folder in folders]
+    names = sorted({s.env for s in settings})
+    if len(names) != 1:
+        raise ValueError(f"cross-play needs runs of one environment, not of {', '.join(names)}")
+    env = settings[0].make_env()
+    members = [_unique(panels.of_run(folder, env), folder) for folder in folders]
+    if partners:
+        members.append(panels.resolve(partners, env))
+    return env, crossplay(env, join(*members), episodes, jax.random.key(seed))
+
+
+def _unique(panel: Panel, folder: Path) -> Panel:
+    """Names with the whole path, since two runs may have the same folder name."""
+    names = tuple(f"{folder}:{name.rsplit(':', 1)[1]}" for name in panel.names)
+    return Panel(names, panel.policies, panel.population)
+
+
+def _evaluate_in(env: Environment, runs, episodes: int, seed: int, partners: Sequence[str]) -> dict[Path, dict]:
+    learned = {folder: _unique(panels.of_run(folder, env), folder) for folder, _ in runs}
+    met = {
+        folder: panels.load(folder / "population", env) for folder, s in runs if s.module.MEETS_PARTNERS and not partners
+    }
+    chosen = panels.resolve(partners, env) if partners else None
+    groups = {"chosen": chosen} if chosen else _held_out(env)
+    bounds = Panel.scripted(env, partner_names(env.name))
+    learners = join(*learned.values(), bounds)
+    everyone = _merged([panel for panel in (*groups.values(), *met.values()) if panel is not None])
+    result = evaluate(env, learners, everyone, episodes, jax.random.key(seed))
+    records = {}
+    for folder, settings in runs:
+        record = _header(folder, settings, episodes)
+        of_run = dict(groups) | ({"training": met[folder]} if folder in met else {})
+        record["groups"] = {
+            name: _group(env, result, learned[folder].names, panel.names, bounds.names)
+            for name, panel in of_run.items()
+            if panel is not None
+        }
+        record["self_play"] = _self_play(env, learned[folder], episodes, seed)
+        records[folder] = record
+    return records
+
+
+def _held_out(env: Environment) -> dict[str, Panel]:
+    names = partner_names(env.name, "held-out")
+    return {"held-out": Panel.scripted(env, names)} if names else {}
+
+
+def _merged(groups: list[Panel]) -> Panel:
+    """All partners once, though groups may share them."""
+    if not groups:
+        raise ValueError("there are no partners to evaluate with: name some with --partners")
+    merged = groups[0]
+    for panel in groups[1:]:
+        new = [index for index, name in enumerate(panel.names) if name not in merged.names]
+        if new:
+            merged = join(merged, subset(panel, new))
+    return merged
+
+
+def _header(folder: Path, settings, episodes: int) -> dict[str, Any]:
+    iteration = panels.newest_iteration(folder)
+    return {
+        "format": FORMAT,
+        "method": settings.method,
+        "env": settings.env,
+        "episodes": episodes,
+        "checkpoint": {"iteration": iteration, "frames": iteration * settings.config.ppo.frames_per_iteration},
+    }
+
+
+def _group(env: Environment, result: Evaluation, seeds, partners, bounds) -> dict[str, Any]:
+    """The figures of one run with one group of partners."""
+    of_seeds = result.select(seeds, partners)
+    of_bounds = result.select(bounds, partners)
+    scripts = of_bounds.per_partner()
+    return {
+        "partners": list(partners),
+        "descriptions": [_describe(name, env) for name in partners],
+        "per_partner": of_seeds.per_partner().tolist(),
+        "per_seat": of_seeds.per_seat().tolist(),
+        "mean": of_seeds.mean().tolist(),
+        "worst": of_seeds.worst().tolist(),
+        "mean_interval": list(t_interval(of_seeds.mean())),
+        "worst_interval": list(t_interval(of_seeds.worst())),
+        "events": {
+            "learner": {name: count.mean(axis=(2, 3)).tolist() for name, count in of_seeds.learner_events.items()},
+            "partner": {name: count.mean(axis=(2, 3)).tolist() for name, count in of_seeds.partner_events.items()},
+        },
+        "bounds": {
+            "random": scripts[list(bounds).index("random")].tolist(),
+            "best script": of_bounds.best_learner().tolist(),
+            "best script name": [bounds[index] for index in scripts.argmax(axis=0)],
+        },
+    }
+
+
+def _describe(name: str, env: Environment) -> str:
+    if name in partner_names(env.name):
+        return description(name, env.name)
+    return f"a policy of an earlier run, {family(env.name)}"
+
+
+def _self_play(env: Environment, panel: Panel, episodes: int, seed: int) -> list[float]:
+    """Mean return of every seed with itself in all seats."""
+    teams = [[member] * env.num_agents for member in range(len(panel.names))]
+    return play(env, panel, teams, episodes, jax.random.key(seed)).team_return.mean(axis=1).tolist()

@@ -1,0 +1,140 @@
+"""The host loop: compiled blocks of iterations, and between them logging and checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from jaxscope.ppo import Learner, Metrics
+from jaxscope.runs import panels, settings as run_settings
+from jaxscope.runs.checkpoints import Checkpoints
+from jaxscope.runs.metrics import MetricsLog, summarise
+from jaxscope.runs.settings import RunSettings
+from jaxscope.runs.sharding import shard
+from jaxscope.types import Environment, Policy
+
+
+class Progress(NamedTuple):
+    """What the host knows after a call, for progress bars and trackers."""
+
+    iteration: int
+    iterations: int
+    frames: int  # per seed
+    lines: list[dict]  # of metrics.jsonl, one per seed
+
+
+def train(
+    settings: RunSettings,
+    folder: Path,
+    report: Callable[[Progress], None] = lambda progress: None,
+    resume: bool = False,
+) -> Learner:
+    """Train all seeds of a run and keep it in `folder`; returns the learners, leaves `[S, ...]`.
+
+    Args:
+        report: called after every host call.
+        resume: go on from the newest checkpoint in `folder` (from the start if there is none yet); the outcome is that
+            of a run that was never interrupted, bit for bit.
+
+    Raises:
+        ValueError: the settings do not fit together, or `folder` holds a run already and `resume` is false.
+        OSError: writing failed; all that was written before is whole.
+        FloatingPointError: a loss is not finite.
+    """
+    env = settings.make_env()
+    if (folder / "config.json").exists() and not resume:
+        raise ValueError(f"{folder} holds a run already; resume it, or choose another folder")
+    panel = _prepare(settings, env, folder, resume)
+    checkpoints = Checkpoints(folder / "checkpoints")
+    try:
+        learners, start = _first_learners(settings, env, panel, checkpoints)
+        log = MetricsLog(folder / "metrics.jsonl", resume_at=start)
+        try:
+            return _run(settings, env, panel, learners, start, checkpoints, log, report)
+        finally:
+            log.close()
+    finally:
+        checkpoints.close()
+
+
+def _prepare(settings: RunSettings, env: Environment, folder: Path, resume: bool) -> panels.Panel | None:
+    """Make the folder with all that a resumed run needs; the partners of the run."""
+    if resume and (folder / "config.json").exists():
+        return panels.load(folder / "population", env) if settings.module.MEETS_PARTNERS else None
+    panel = None
+    if settings.module.MEETS_PARTNERS:
+        panel = panels.resolve(settings.partners, env)
+    elif settings.partners:
+        raise ValueError(f"{settings.method} meets no partners, but was given {', '.join(settings.partners)}")
+    jax.eval_shape(lambda: panels.begin(settings, env, panel))  # settings that do not fit fail before anything is written
+    folder.mkdir(parents=True, exist_ok=True)
+    if panel is not None:
+        panels.save(panel, folder / "population")
+    run_settings.save(settings, folder)
+    return panel
+
+
+def _first_learners(settings, env, panel, checkpoints: Checkpoints) -> tuple[Learner, int]:
+    if checkpoints.latest() is None:
+        learners = jax.jit(lambda: panels.begin(settings, env, panel))()
+        return shard(learners, settings.devices), 0
+    like = shard(jax.eval_shape(lambda: panels.begin(settings, env, panel)), settings.devices)
+    return checkpoints.restore(like), checkpoints.latest() or 0
+
+
+def compiled_block(settings: RunSettings, env: Environment, policies: tuple[Policy, ...]):
+    """The compiled function `(learners, n) -> learners, metrics`: n iterations of all seeds, n at most
+    `iterations_per_call`. Metrics are `[iterations_per_call, S, ...]`, of which the first n rows are filled."""
+    step = jax.vmap(lambda learner: settings.module.iteration(settings.config, env, policies, learner))
+
+    def block(learners: Learner, n: Int[Array, ""]) -> tuple[Learner, Metrics]:
+        one = jax.eval_shape(step, learners)[1]
+        room = jax.tree.map(lambda m: jnp.zeros((settings.iterations_per_call, *m.shape), m.dtype), one)
+
+        def body(index, carry):
+            learners, filled = carry
+            learners, metrics = step(learners)
+            return learners, jax.tree.map(lambda rows, row: rows.at[index].set(row), filled, metrics)
+
+        return jax.lax.fori_loop(0, n, body, (learners, room))
+
+    return jax.jit(block, donate_argnums=0)
+
+
+def _run(settings, env, panel, learners, start: int, checkpoints: Checkpoints, log: MetricsLog, report) -> Learner:
+    policies, names = (panel.policies, panel.names) if panel else ((), ())
+    block = compiled_block(settings, env, policies)
+    total = settings.config.ppo.iterations
+    saved_at, iteration = time.monotonic(), start
+    try:
+        while iteration < total:
+            n = min(settings.iterations_per_call, total - iteration)
+            learners, metrics = block(learners, jnp.asarray(n, jnp.int32))
+            rows = {name: np.asarray(values)[:n] for name, values in metrics.items()}
+            iteration += n
+            _require_finite(rows, iteration)
+            frames = iteration * settings.config.ppo.frames_per_iteration
+            lines = summarise(rows, iteration, frames, names)
+            log.write(lines)
+            report(Progress(iteration, total, frames, lines))
+            if time.monotonic() - saved_at >= settings.checkpoint_seconds:
+                checkpoints.save(iteration, learners)
+                saved_at = time.monotonic()
+    except KeyboardInterrupt:
+        checkpoints.save(iteration, learners)
+        raise
+    checkpoints.save(iteration, learners)
+    return learners
+
+
+def _require_finite(rows: dict[str, np.ndarray], iteration: int) -> None:
+    for name in ("policy_loss", "value_loss", "grad_norm"):
+        if not np.isfinite(rows[name]).all():
+            raise FloatingPointError(f"{name} is not finite by iteration {iteration}: training diverged")

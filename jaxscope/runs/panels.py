@@ -1,0 +1,164 @@
+"""Panels from names and from disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
+from jaxscope.agents.scripted import ROLES, Scripted, partner_names
+from jaxscope.files import write_text
+from jaxscope.panel import Panel, join
+from jaxscope.population import Population
+from jaxscope.runs import settings as run_settings
+from jaxscope.runs.checkpoints import Checkpoints
+from jaxscope.types import Environment
+
+
+def resolve(names: Sequence[str], env: Environment) -> Panel:
+    """The panel that `names` ask for.
+
+    Args:
+        names: scripted partners (`closest-food`), all of a role (`training`, `held-out`, `bound`), or folders of runs
+            (each seed becomes a member). A name that contains a `/` or starts with `.` is a folder.
+
+    Raises:
+        ValueError: a name does not exist, nothing is asked for, or a run belongs to other spaces.
+    """
+    if not names:
+        raise ValueError("no partners were named")
+    panels, scripts = [], []
+    for name in names:
+        if "/" in name or name.startswith("."):
+            panels.append(of_run(Path(name), env))
+        elif name in ROLES:
+            scripts += partner_names(env.name, name)
+        else:
+            scripts.append(name)
+    if scripts:
+        panels.append(Panel.scripted(env, scripts))
+    return join(*panels)
+
+
+def of_run(folder: Path, env: Environment | None = None) -> Panel:
+    """The policies of a run's newest checkpoint, one member per seed.
+
+    Raises:
+        ValueError: there is no run, no whole checkpoint, or `env` has other spaces than the run's environment.
+    """
+    settings = run_settings.load(folder)
+    own = settings.make_env()
+    policy = settings.module.policy(settings.config, own)
+    if env is not None and RecurrentPolicy.of(env, policy.network) != policy:
+        raise ValueError(f"{folder} was trained in {settings.env}, whose spaces differ from those of {env.name}")
+    checkpoints = Checkpoints(folder / "checkpoints")
+    try:
+        params = checkpoints.restore(learners_like(settings, own, folder)).params
+    finally:
+        checkpoints.close()
+    return Panel.learned(policy, params, [f"{folder.name}:{seed}" for seed in range(settings.seeds)])
+
+
+def newest_iteration(folder: Path) -> int:
+    """The iteration of a run's newest checkpoint.
+
+    Raises:
+        ValueError: there is no whole checkpoint yet.
+    """
+    checkpoints = Checkpoints(folder / "checkpoints")
+    try:
+        iteration = checkpoints.latest()
+    finally:
+        checkpoints.close()
+    if iteration is None:
+        raise ValueError(f"{folder} holds no complete checkpoint yet")
+    return iteration
+
+
+def learners_like(settings: run_settings.RunSettings, env: Environment, folder: Path):
+    """The shapes of a run's learners, without computing any."""
+    panel = load(folder / "population", env) if settings.module.MEETS_PARTNERS else None
+    return jax.eval_shape(lambda: begin(settings, env, panel))
+
+
+def begin(settings: run_settings.RunSettings, env: Environment, panel: Panel | None):
+    """The learners of all seeds before their first iteration, stacked: leaves `[S, ...]`."""
+    keys = jax.random.split(jax.random.key(settings.seed), settings.seeds)
+    policies, population = (panel.policies, panel.population) if panel else ((), None)
+    return jax.vmap(lambda key: settings.module.init(settings.config, env, policies, population, key))(keys)
+
+
+def save(panel: Panel, folder: Path) -> None:
+    """Keep a panel with a run: names, policies, and the parameters of learned members."""
+    kinds, start = [], 0
+    for policy, size in zip(panel.policies, panel.population.sizes, strict=True):
+        names = list(panel.names[start : start + size])
+        start += size
+        if isinstance(policy, Scripted):
+            kinds.append({"kind": "scripted", "names": names, "partner": names[0]})
+        elif isinstance(policy, RecurrentPolicy):
+            kinds.append({"kind": "recurrent", "names": names, "hidden": policy.network.hidden})
+        else:
+            raise ValueError(f"members of type {type(policy).__name__} cannot be kept with a run")
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(kind["kind"] != "scripted" for kind in kinds):
+        store = Checkpoints(folder / "members")
+        try:
+            store.save(0, _learned(panel.population.members))
+        finally:
+            store.close()
+    write_text(folder / "members.json", json.dumps(kinds, indent=2) + "\n")
+
+
+def load(folder: Path, env: Environment) -> Panel:
+    """The panel that `save` kept.
+
+    Raises:
+        ValueError: there is none, or it is damaged.
+    """
+    try:
+        kinds = json.loads((folder / "members.json").read_text())
+        policies = tuple(
+            Panel.scripted(env, [kind["partner"]]).policies[0]
+            if kind["kind"] == "scripted"
+            else RecurrentPolicy.of(env, NetworkConfig(kind["hidden"]))
+            for kind in kinds
+        )
+        sizes = [len(kind["names"]) for kind in kinds]
+    except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{folder} holds no readable population: {error}") from error
+    like = [
+        () if isinstance(policy, Scripted) else _stacked_like(policy, size)
+        for policy, size in zip(policies, sizes, strict=True)
+    ]
+    members = _restored(folder / "members", like) if jax.tree.leaves(like) else like
+    populations = [
+        Population.scripted(size)
+        if not jax.tree.leaves(of_kind)
+        else Population.stack([jax.tree.map(lambda leaf: leaf[i], of_kind) for i in range(size)])  # noqa: B023
+        for size, of_kind in zip(sizes, members, strict=True)
+    ]
+    names = tuple(name for kind in kinds for name in kind["names"])
+    return Panel(names, policies, Population.join(*populations))
+
+
+def _learned(members) -> dict[str, object]:
+    return {str(index): of_kind for index, of_kind in enumerate(members) if jax.tree.leaves(of_kind)}
+
+
+def _restored(folder: Path, like: list) -> list:
+    store = Checkpoints(folder)
+    try:
+        restored = store.restore(_learned(like))
+    finally:
+        store.close()
+    return [restored.get(str(index), ()) for index in range(len(like))]
+
+
+def _stacked_like(policy: RecurrentPolicy, size: int):
+    one = jax.eval_shape(policy.init, jax.random.key(0))
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape), jnp.float32), one)

@@ -1,0 +1,160 @@
+"""Results as tables, once as plain text cells: the terminal and the report show the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from jaxscope.evaluation.intervals import Interval, t_interval
+from jaxscope.runs.results import GROUPS, Judgement, labels, parse_judgement
+
+NOTHING = "-"
+TITLES = {"held-out": "Held-out partners", "training": "Training partners"}
+#: Columns of a partner table that name a row; all others hold numbers.
+NAMING = ("Partner", "Behaviour", "Method", "Which script")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of text."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def without(self, *columns: str) -> Sheet:
+        """The sheet without some columns."""
+        kept = [index for index, column in enumerate(self.columns) if column not in columns]
+        rows = tuple(tuple(row[index] for index in kept) for row in self.rows)
+        return Sheet(self.title, tuple(self.columns[index] for index in kept), rows)
+
+
+def result_tables(evals: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Tables for the terminal from the contents of `eval.json` files: per environment one of all methods, then one of
+    all partners of each group.
+
+    Raises:
+        ValueError: an evaluation is damaged.
+    """
+    judgements = [parse_judgement(payload, f"evaluation {number}") for number, payload in enumerate(evals, 1)]
+    tables = []
+    for env in dict.fromkeys(judgement.env for judgement in judgements):
+        here = [judgement for judgement in judgements if judgement.env == env]
+        labelled = list(zip(labels([judgement.method for judgement in here]), here, strict=True))
+        tables.append(_rich(headline_sheet(env, labelled)))
+        for group in group_names(here):
+            sheet = partner_sheet(f"{env}: {group_title(group).lower()}", group, labelled)
+            tables.append(_rich(sheet.without("Behaviour", "Which script", *(["Method"] if len(here) == 1 else []))))
+    return tables
+
+
+def headline_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet:
+    """One row a method: intervals over training runs, at the last checkpoint.
+
+    Where a method has a curve over checkpoints, two more columns: its best checkpoint and its mean over training.
+    """
+    columns = ["Method", "Runs", "Frames", "Held-out mean", "Held-out worst", "Training mean"]
+    curves = any(judgement.curve is not None for _, judgement in labelled)
+    if curves:
+        columns += ["Best checkpoint, held-out", "Mean over training, held-out"]
+    rows = []
+    for label, judgement in labelled:
+        held_out, training = (judgement.groups.get(group) for group in GROUPS)
+        row = [label, str(judgement.runs), f"{judgement.frames:,}"]
+        row.append(str(held_out.mean_interval) if held_out else NOTHING)
+        row.append(str(held_out.worst_interval) if held_out else NOTHING)
+        row.append(str(training.mean_interval) if training else NOTHING)
+        if curves:
+            row += [_interval(best_checkpoint(judgement)), _interval(mean_over_training(judgement))]
+        rows.append(tuple(row))
+    return Sheet(title, tuple(columns), tuple(rows))
+
+
+def partner_sheet(title: str, group: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet:
+    """One row a partner and method: intervals over training runs, over all seats and in each, and the bounds."""
+    judged = [(label, judgement.groups[group]) for label, judgement in labelled if group in judgement.groups]
+    seats = max(result.per_seat.shape[2] for _, result in judged)
+    columns = ["Partner", "Behaviour", "Method", "Return", *(f"Seat {seat}" for seat in range(seats))]
+    rows = []
+    for name in partners_of(group, [judgement for _, judgement in labelled]):
+        for label, result in judged:
+            if name not in result.partners:
+                continue
+            index = result.partners.index(name)
+            row = [name, result.descriptions[index], label, str(t_interval(result.per_partner[:, index]))]
+            row += [str(t_interval(result.per_seat[:, index, seat])) for seat in range(result.per_seat.shape[2])]
+            row += [NOTHING] * (seats - result.per_seat.shape[2])
+            row += [_number(result.random[index]), _number(result.best_script[index])]
+            rows.append((*row, result.best_script_name[index] or NOTHING))
+    return Sheet(title, (*columns, "Random", "Best script", "Which script"), tuple(rows))
+
+
+def group_names(judgements: Sequence[Judgement]) -> list[str]:
+    """All groups, held-out first."""
+    present = dict.fromkeys(name for judgement in judgements for name in judgement.groups)
+    return sorted(present, key=lambda name: GROUPS.index(name) if name in GROUPS else len(GROUPS))
+
+
+def group_title(group: str) -> str:
+    return TITLES.get(group, f"Partners of group {group}")
+
+
+def partners_of(group: str, judgements: Sequence[Judgement]) -> list[str]:
+    """All partners of a group, in the order in which they first occur."""
+    results = [judgement.groups[group] for judgement in judgements if group in judgement.groups]
+    return list(dict.fromkeys(name for result in results for name in result.partners))
+
+
+def best_checkpoint(judgement: Judgement) -> Interval | None:
+    """The held-out mean at the checkpoint where the mean over runs is highest."""
+    if judgement.curve is None or not np.isfinite(judgement.curve[1]).all() or not len(judgement.curve[0]):
+        return None
+    mean = judgement.curve[1]
+    return t_interval(mean[mean.mean(axis=1).argmax()])
+
+
+def mean_over_training(judgement: Judgement) -> Interval | None:
+    """The area under the curve of the held-out mean, divided by its length in frames."""
+    if judgement.curve is None or not np.isfinite(judgement.curve[1]).all() or len(judgement.curve[0]) < 2:
+        return None
+    frames, mean = judgement.curve
+    widths = np.diff(frames)[:, None]
+    return t_interval((widths * (mean[1:] + mean[:-1]) / 2).sum(axis=0) / widths.sum())
+
+
+def _interval(interval: Interval | None) -> str:
+    return NOTHING if interval is None else str(interval)
+
+
+def _number(value: float) -> str:
+    return NOTHING if np.isnan(value) else f"{value:.3f}"
+
+
+def _rich(sheet: Sheet) -> Table:
+    """A sheet that fits a terminal: seats without their intervals, long names folded and never cut.
+
+    Cells are `Text`, so that brackets in a name are no markup.
+    """
+    narrow: dict[str, Any] = {"box": SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    table = Table(title=Text(sheet.title), title_justify="left", **narrow)
+    for column in sheet.columns:
+        named = column in NAMING
+        heading = column if named else column.replace(" ", "\n")
+        table.add_column(heading, justify="left" if named else "right", overflow="fold", no_wrap=not named)
+    before: Sequence[str] = ()
+    for row in sheet.rows:
+        cells = [
+            cell.split(" ± ")[0] if column.startswith("Seat ") else cell
+            for column, cell in zip(sheet.columns, row, strict=True)
+        ]
+        if sheet.columns[0] == "Partner" and before and before[0] == row[0]:
+            cells[0] = ""
+        table.add_row(*[Text(cell) for cell in cells])
+        before = row
+    return table

@@ -1,0 +1,92 @@
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+
+from jaxscope.envs.lbf import parse
+from jaxscope.panel import Panel
+from jaxscope.runs.recording import SEAT_COLOURS, record_gif
+from jaxscope.spaces import Discrete
+from jaxscope.types import Environment
+
+
+def opened(path: Path) -> tuple[list[np.ndarray], list[int], str]:
+    """Frames, how long each is shown in milliseconds, and the comment."""
+    frames, durations = [], []
+    with Image.open(path) as image:
+        comment = image.info["comment"].decode()
+        for frame in ImageSequence.Iterator(image):
+            durations.append(frame.info["duration"])
+            frames.append(np.asarray(frame.convert("RGB")).astype(int))
+    return frames, durations, comment
+
+
+def test_recording_shows_a_whole_episode(tmp_path):
+    env = parse("5x5-2p-1f?max_steps=12")
+    panel = Panel.scripted(env, ["stay", "closest-food"])
+    path = tmp_path / "recordings" / "a.gif"
+    recording = record_gif(env, panel, [1, 0], jax.random.key(3), path)
+    assert path.stat().st_size < 500_000
+    frames, durations, words = opened(path)
+    assert len(frames) == recording.steps + 1
+    assert set(durations[:-1]) == {220}
+    assert durations[-1] == 2000
+    assert (
+        words
+        == f"closest-food in seat 0, stay in seat 1: return {recording.team_return:.2f} in {recording.steps} steps"
+    )
+
+    # The colours of the seats are those in which the environment draws them, in the field and in the caption.
+    field = min(frames[0].shape[:2]) // 5 * 5
+    for colour in SEAT_COLOURS[:2]:
+        near = np.abs(frames[0] - np.array(colour)[None, None, :]).sum(-1) < 12
+        assert near[:field].sum() > 50
+        assert near[field:].sum() > 50
+    assert (frames[0] != frames[-1]).any()
+
+    again = tmp_path / "again.gif"
+    record_gif(env, panel, [1, 0], jax.random.key(3), again)
+    assert again.read_bytes() == path.read_bytes()
+    record_gif(env, panel, [1, 0], jax.random.key(3), again, max_frames=3, max_bytes=path.stat().st_size // 4)
+    frames, durations, _ = opened(again)
+    assert len(frames) <= 3
+    assert durations[-1] == 2000
+    assert again.stat().st_size < path.stat().st_size
+
+
+class Blind(Environment):
+    """An environment that cannot draw itself."""
+
+    num_agents = 2
+    horizon = 1
+    name = "blind"  # pyright: ignore[reportAssignmentType]
+
+    def observation_space(self, agent=None):
+        return Discrete(1)
+
+    def action_space(self, agent=None):
+        return Discrete(1)
+
+    def reset(self, key):
+        raise NotImplementedError
+
+    def step_env(self, key, state, actions):
+        raise NotImplementedError
+
+    def get_obs(self, state):
+        raise NotImplementedError
+
+
+def test_recording_refuses_bad_input(tmp_path):
+    env = parse("5x5-2p-1f")
+    panel = Panel.scripted(env, ["stay"])
+    with pytest.raises(ValueError, match="blind cannot be recorded: it has no method render"):
+        record_gif(Blind(), panel, [0, 0], jax.random.key(0), tmp_path / "x.gif")
+    with pytest.raises(ValueError, match=r"team_ids = \[0\]: lbf/5x5-2p-1f needs 2 of the members 0 to 0"):
+        record_gif(env, panel, [0], jax.random.key(0), tmp_path / "x.gif")
+    with pytest.raises(ValueError, match=r"team_ids = \[0, 1\]"):
+        record_gif(env, panel, [0, 1], jax.random.key(0), tmp_path / "x.gif")
+    with pytest.raises(ValueError, match="max_frames = 1"):
+        record_gif(env, panel, [0, 0], jax.random.key(0), tmp_path / "x.gif", max_frames=1)
