@@ -90,14 +90,14 @@ class RecurrentPolicy:
         return jnp.zeros((rows, self.network.hidden))
 
     def step(
-        self, params: PyTree, carry: Array, obs: Float[Array, "R *o"], reset: Bool[Array, " R"], key: PRNGKeyArray
+        self, params: PyTree, carry: Array, obs: Float[Array, "R ..."], reset: Bool[Array, " R"], key: PRNGKeyArray
     ) -> tuple[Array, Act]:
         """One decision per row, and the next recurrent state; `reset` says that the episode began with this `obs`."""
         carry, distribution, value = self._forward(params, carry, obs, reset)
         action = distribution.sample(key)
         return carry, Act(action, distribution.log_prob(action), value)
 
-    def value(self, params: PyTree, carry: Array, obs: Float[Array, "R *o"]) -> Float[Array, " R"]:
+    def value(self, params: PyTree, carry: Array, obs: Float[Array, "R ..."]) -> Float[Array, " R"]:
         """The critic's estimate for `obs`, given the recurrent state after the step before it."""
         return self._forward(params, carry, obs, jnp.zeros(obs.shape[:1], bool))[2]
 
@@ -138,7 +138,7 @@ class RecurrentPolicy:
         return nnx.merge(graph, state)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _abstract(policy: RecurrentPolicy):
     """The module's structure, made once per policy without computing any weight."""
     return nnx.split(nnx.eval_shape(lambda: policy._module(nnx.Rngs(0))))

@@ -25,7 +25,9 @@ class GRU(nnx.Module):
     def __init__(self, inputs: int, hidden: int, *, rngs: nnx.Rngs):
         self.hidden = hidden
         self.input = nnx.Linear(inputs, 3 * hidden, rngs=rngs, kernel_init=orthogonal(1.0))
-        self.recurrent = nnx.Linear(hidden, 3 * hidden, use_bias=False, rngs=rngs, kernel_init=orthogonal(1.0, blocks=3))
+        self.recurrent = nnx.Linear(
+            hidden, 3 * hidden, use_bias=False, rngs=rngs, kernel_init=orthogonal(1.0, blocks=3)
+        )
         self.candidate_bias = nnx.Param(jnp.zeros((hidden,)))
 
     def step(self, carry: Float[Array, "*b h"], x: Float[Array, "*b i"]) -> Float[Array, "*b h"]:

@@ -1,8 +1,8 @@
 """Weight initialisers.
 
-Orthogonal matrices usually come from a QR factorisation. On CPU that is a library call that waits for the thread pool it
-runs in, and two of them in one program can wait for each other for ever when the pool has two threads. The polar factor
-of a Gaussian matrix has the same (Haar) law and needs matrix products only.
+Orthogonal matrices usually come from a QR factorisation. On CPU that is a library call that waits for the thread pool
+it runs in, and two of them in one program can wait for each other for ever when the pool has two threads. The polar
+factor of a Gaussian matrix has the same (Haar) law and needs matrix products only.
 """
 
 from __future__ import annotations

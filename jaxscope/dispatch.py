@@ -103,7 +103,7 @@ def env_actions(
     return _of_kind(actions, parts.kind[None, :]), tuple(memories)
 
 
-def _of_kind(actions: list[Array], kind: Int[Array, "..."]) -> Array:
+def _of_kind(actions: list[Array], kind: Int[Array, ...]) -> Array:
     """The actions that each unit's own kind chose."""
     chosen = actions[0]
     for index, action in enumerate(actions[1:], start=1):

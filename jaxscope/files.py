@@ -8,6 +8,7 @@ from pathlib import Path
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace `path` as a whole, or leave it as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     try:
         with part.open("wb") as file:

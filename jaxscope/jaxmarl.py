@@ -165,9 +165,9 @@ def from_jaxmarl(
 
     It keeps JaxMARL's agent names. JaxMARL says only that a game is over: at its time limit that counts as truncated,
     also where the game would have ended by itself in that very step, and before it as terminated. Observations have
-    the shapes and types that JaxMARL's functions give, which are not always those it declares. What shapes differ
-    between agents are flattened and padded at the end with zeros to the longest. Where agents have different numbers of
-    discrete actions all get the largest number n, and an agent with m of them does `action % m`.
+    the shapes and types that JaxMARL's functions give, which are not always those it declares. Where shapes differ
+    between agents, observations are flattened and padded at the end with zeros to the longest. Where agents have
+    different numbers of discrete actions, all get the largest number n, and an agent with m of them does `action % m`.
 
     Args:
         name: as in `jaxmarl.registered_envs`, with options as in `MPE_simple_spread_v3?num_agents=2&max_steps=50` if

@@ -6,9 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
-def clipped_surrogate(
-    log_ratio: Float[Array, "*b"], advantage: Float[Array, "*b"], clip: float
-) -> Float[Array, "*b"]:
+def clipped_surrogate(log_ratio: Float[Array, "*b"], advantage: Float[Array, "*b"], clip: float) -> Float[Array, "*b"]:
     """PPO's pessimistic policy loss (Schulman et al. 2017, equation 7), to be minimised."""
     ratio = jnp.exp(log_ratio)
     return -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage)

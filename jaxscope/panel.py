@@ -36,7 +36,8 @@ class Panel:
             ValueError: a name does not exist, or there is none.
         """
         policies = tuple(partner(name, env) for name in names)
-        return cls(tuple(names), policies, Population.scripted(len(policies)))
+        plain = tuple(name.replace("_", "-") for name in names)
+        return cls(plain, policies, Population.scripted(len(policies)))
 
     @classmethod
     def learned(cls, policy: Policy, params: PyTree, names: Sequence[str]) -> Panel:

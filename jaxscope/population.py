@@ -1,12 +1,13 @@
 """Populations: members stacked along a leading axis, with running returns and ages.
 
-A member can be anything whose parameters are a pytree: a GRU partner, a LoRA adapter, a whole language model. Members of
-one *kind* share a structure and are stacked; a population may have several kinds, and then its ids run through the kinds
-in order. A scripted partner is a kind of its own with parameters `()`.
+A member can be anything whose parameters are a pytree: a GRU partner, a LoRA adapter, a whole language model. Members
+of one *kind* share a structure and are stacked; a population may have several kinds, and then its ids run through the
+kinds in order. A scripted partner is a kind of its own with parameters `()`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Literal
 
@@ -116,7 +117,8 @@ class Population:
             raise ValueError(f"only a population of one kind can be pushed to; this one has {len(self.sizes)} kinds")
         slot = self.cursor
         put = lambda room, leaf: room.at[slot].set(leaf)  # noqa: E731
-        return self.replace(
+        return dataclasses.replace(
+            self,
             members=(jax.tree.map(put, self.members[0], member),),
             mean_return=self.mean_return.at[slot].set(0.0),
             episodes=self.episodes.at[slot].set(0),
@@ -153,8 +155,8 @@ class Population:
         sums = jax.ops.segment_sum(jnp.where(finished, returns, 0.0), ids, self.capacity)
         recent = sums / jnp.maximum(counts, 1)
         mixed = jnp.where(self.episodes > 0, decay * self.mean_return + (1.0 - decay) * recent, recent)
-        return self.replace(
-            mean_return=jnp.where(counts > 0, mixed, self.mean_return), episodes=self.episodes + counts
+        return dataclasses.replace(
+            self, mean_return=jnp.where(counts > 0, mixed, self.mean_return), episodes=self.episodes + counts
         )
 
 

@@ -136,7 +136,7 @@ def update(
         params, opt_state = state
         (_, metrics), grads = jax.value_and_grad(loss, argnums=2, has_aux=True)(cfg, policy, params, minibatch)
         updates, opt_state = optim.update(grads, opt_state, params)
-        metrics["grad_norm"] = optax.global_norm(grads)
+        metrics["grad_norm"] = optax.tree.norm(grads)
         return (optax.apply_updates(params, updates), opt_state), metrics
 
     def epoch(state: tuple[PyTree, PyTree], index: Int[Array, ""]):

@@ -8,14 +8,14 @@ from jaxtyping import Array, Bool, Float
 
 
 def gae(
-    reward: Float[Array, "T *b"],
-    value: Float[Array, "T *b"],
-    next_value: Float[Array, "T *b"],
-    terminated: Bool[Array, "T *b"],
-    truncated: Bool[Array, "T *b"],
+    reward: Float[Array, "T ..."],
+    value: Float[Array, "T ..."],
+    next_value: Float[Array, "T ..."],
+    terminated: Bool[Array, "T ..."],
+    truncated: Bool[Array, "T ..."],
     gamma: float,
     gae_lambda: float,
-) -> Float[Array, "T *b"]:
+) -> Float[Array, "T ..."]:
     """Generalised advantage estimates (Schulman et al. 2016, equation 16), with true ends and time limits apart.
 
     A termination makes the value of what follows zero; a truncation keeps it. Either stops the trace.

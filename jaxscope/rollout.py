@@ -16,7 +16,6 @@ import jax.numpy as jnp
 from einops import rearrange
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jaxscope import dispatch
 from jaxscope.agents.actor_critic import Act, RecurrentPolicy
 from jaxscope.casting import Casting, Partnering, recast
 from jaxscope.population import Population
@@ -179,7 +178,9 @@ def with_partners(
         carry, act = policy.step(params, play.carry, obs, play.reset, act_key)
         actions, casting = _partner_actions(frozen, play, casting, act.action, partner_key)
         stepped = step_envs(env, play.env_state, actions, env_key)
-        after, episodes = _account(play, stepped, carry, casting.countable, partnering.ids(casting, play.reset.shape[0]))
+        after, episodes = _account(
+            play, stepped, carry, casting.countable, partnering.ids(casting, play.reset.shape[0])
+        )
         after = after._replace(casting=redraw(casting, after.reset, draw_key))
         return after, (
             _Step(obs, play.reset, act, stepped.reward, stepped.terminated, stepped.truncated),
@@ -190,6 +191,7 @@ def with_partners(
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
     cut = jnp.asarray(closing) & ~(steps.terminated[-1] | steps.truncated[-1])
     steps = steps._replace(truncated=steps.truncated.at[-1].set(steps.truncated[-1] | cut))
+    assert after.casting is not None
     last_obs = _seat_rows(after.obs, after.casting.seat)
     return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
 
@@ -228,7 +230,7 @@ def _account(
     return after, Episodes(done & countable, team_return, length, partner)
 
 
-def _seat_rows(by_seat: Float[Array, "A B *o"], seat: Int[Array, " B"]) -> Float[Array, "B *o"]:
+def _seat_rows(by_seat: Float[Array, "A B *o"], seat: Int[Array, " B"]) -> Float[Array, "B ..."]:
     """The entry of each environment's own seat."""
     rows = by_seat[0]
     for index in range(1, by_seat.shape[0]):

@@ -1,14 +1,14 @@
 """Foraging games for tests of scripted partners: drawn by hand, or played by all pairs in one compiled program."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxscope.agents.scripted import partner, partner_names
-from jaxscope.envs.lbf import LBF, LOAD, State, parse
+from jaxscope.envs.lbf import LBF, LOAD, MOVES, State, parse
 from jaxscope.types import View
 
 NAMES = partner_names("lbf")
@@ -57,11 +57,31 @@ def first_action(name, game, seed=0):
     return actions_while(name, [game], seed)[0]
 
 
+def walk(name, env, start, steps):
+    """The cells that player A visits in a grid where there is no food and the others stay in the last row."""
+    position = jnp.array([start, *((env.rows - 1, env.cols - seat) for seat in range(1, env.num_agents))])
+    food = jnp.zeros(env.num_foods, jnp.int32)
+    state = State(
+        position, jnp.ones(env.num_agents, int), many(jnp.array([-1, -1]), env.num_foods), food, food[0], food[0]
+    )
+    memory, visited = partner(name, env).initial_memory(()), []
+    for step in range(steps):
+        action, memory = act(name, (env, state), memory, jax.random.key(step))
+        state = state._replace(position=state.position.at[0].add(MOVES[int(action)]))
+        visited.append(tuple(state.position[0].tolist()))
+    return visited
+
+
 def act_all(env, memories, state, seat, key):
-    """What every partner would do on `seat`: actions by partner `[S]`, and their memories."""
+    """What every partner would do on `seat`: actions by partner `[S]`, and their memories.
+
+    All get the same randomness, so that they differ only where their rules do.
+    """
     view = View(jnp.zeros(()), state, seat)
-    keys = jax.random.split(key, len(NAMES))
-    acted = [partner(n, env).act((), memory, view, k) for n, memory, k in zip(NAMES, memories, keys, strict=True)]
+    acted = [
+        partner(name, env).act((), memory, view, jax.random.clone(key))
+        for name, memory in zip(NAMES, memories, strict=True)
+    ]
     return jnp.stack([action for action, _ in acted]), [memory for _, memory in acted]
 
 
@@ -82,22 +102,22 @@ def scattered(env, batch, seed=0):
     food = np.sort(cells[:, env.num_agents :])
     food_level = rng.integers(0, 4, food.shape, dtype=np.int32)
     return State(
-        position=np.stack(np.divmod(cells[:, : env.num_agents], env.cols), -1),
-        level=rng.integers(1, 3, (batch, env.num_agents), dtype=np.int32),
-        food_position=np.stack(np.divmod(food, env.cols), -1),
-        food_level=food_level,
-        total_level=food_level.sum(-1),
-        time=np.zeros(batch, np.int32),
+        position=jnp.array(np.stack(np.divmod(cells[:, : env.num_agents], env.cols), -1)),
+        level=jnp.array(rng.integers(1, 3, (batch, env.num_agents), dtype=np.int32)),
+        food_position=jnp.array(np.stack(np.divmod(food, env.cols), -1)),
+        food_level=jnp.array(food_level),
+        total_level=jnp.array(food_level.sum(-1, dtype=np.int32)),
+        time=jnp.zeros(batch, jnp.int32),
     )
 
 
 class Games(NamedTuple):
-    """Whole episodes: states before each step and what was done in them."""
+    """Whole episodes: states before each step and what was done in them. NumPy arrays once played."""
 
-    states: State  # leaves [T, B, ...]
-    choices: np.ndarray  # [T, B, A, S]: what every partner would have done, with the memory of this game
-    actions: np.ndarray  # [T, B, A]: what was done
-    events: dict[str, np.ndarray]  # [T, B, A]
+    states: Any  # State, leaves [T, B, ...]
+    choices: Any  # [T, B, A, S]: what every partner would have done, with the memory of this game
+    actions: Any  # [T, B, A]: what was done
+    events: dict[str, Any]  # [T, B, A]
 
 
 @functools.cache
@@ -119,7 +139,7 @@ def tournament(variant):
         return (after, memories), Games(state, choices, actions, info["events"])
 
     def step(carry, key):
-        return jax.vmap(step_one)(*carry, playing, jax.random.split(key, batch))
+        return jax.vmap(step_one)(carry[0], carry[1], playing, jax.random.split(key, batch))
 
     @functools.partial(jax.jit, compiler_options=QUICK_COMPILE)
     def run(key):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lbf_reference import food_cells, fresh, reference
+from lbf_reference import food_cells, fresh, reference, snapshot
 from scipy.stats import chi2_contingency, chisquare
 
 from jaxscope.envs.lbf import EXAMPLES, LBF, LOAD, MOVES, NONE, NORTH, SOUTH, State, parse
@@ -76,21 +76,23 @@ def game(env: LBF, players: list, levels: list, foods: list, food_levels: list, 
 # Resets
 
 
-def theirs_and_ours(env: LBF, resets_of_reference: int, describe: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Counts of what `describe` says of resets of the reference and of ours."""
-    lbforaging = reference(env)
+@cache
+def resets_of_the_reference(env: LBF, count: int) -> list[tuple]:
+    """Positions, levels, food cells and food levels of `count` resets."""
+    lbforaging, found = reference(env), []
     fresh(lbforaging, seed=7)
-    found = []
-    for _ in range(resets_of_reference):
+    for _ in range(count):
         fresh(lbforaging)
         foods = food_cells(lbforaging)
-        levels = np.where(foods[:, 0] >= 0, lbforaging.field[foods[:, 0], foods[:, 1]], 0)
-        position = np.array([player.position for player in lbforaging.players])
-        found.append(describe(position, np.array([player.level for player in lbforaging.players]), foods, levels))
-    first = resets(env, 3, 40_000)
-    mine = [describe(*row) for row in zip(*first[:4], strict=True)]
-    categories = sorted({*found, *mine})
-    index = {category: i for i, category in enumerate(categories)}
+        found.append(snapshot(lbforaging, foods)[:4])
+    return found
+
+
+def theirs_and_ours(env: LBF, describe: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Counts of what `describe` says of resets of the reference and of ours."""
+    found = [describe(*row) for row in resets_of_the_reference(env, 3000)]
+    mine = [describe(*row) for row in zip(*resets(env, 3, 20_000)[:4], strict=True)]
+    index = {category: i for i, category in enumerate(sorted({*found, *mine}))}
     theirs, ours = (np.bincount([index[x] for x in counted], minlength=len(index)) for counted in (found, mine))
     return theirs, ours
 
@@ -116,7 +118,7 @@ def test_resets_are_distributed_as_those_of_the_reference(env: LBF, what: str) -
             return (*(foods[0] - position[1]), *(position[0] == position[1]))
         return (*level, *food_level[:2])
 
-    assert_same_distribution(*theirs_and_ours(env, 2500, describe))
+    assert_same_distribution(*theirs_and_ours(env, describe))
 
 
 def test_players_stand_anywhere_alike() -> None:

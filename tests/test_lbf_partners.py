@@ -23,10 +23,11 @@ from lbf_partner_games import (
     scattered,
     shares_food,
     steps_between,
+    walk,
 )
 
 from jaxscope.agents.scripted import ROLES, description, partner, partner_names, role
-from jaxscope.envs.lbf import EAST, LOAD, MOVES, NONE, NORTH, SOUTH, WEST, parse
+from jaxscope.envs.lbf import EAST, LBF, LOAD, MOVES, NONE, NORTH, SOUTH, WEST, parse
 from jaxscope.types import View
 
 HELD_OUT = ["closest-food", "synchronized-loading", "team-center", "teammate-biased"]
@@ -58,8 +59,12 @@ def test_action_and_memory_keep_their_types(name, variant):
     memory = jax.tree.map(jax.typeof, policy.initial_memory(()))
     key = jax.random.key(0)
     state = jax.eval_shape(env.reset, key)[1]
-    view = View(jax.ShapeDtypeStruct((), jnp.float32), state, jax.ShapeDtypeStruct((), jnp.int32))
-    action, after = jax.eval_shape(lambda *given: policy.act((), *given), policy.initial_memory(()), view, key)
+    action, after = jax.eval_shape(
+        lambda memory, state, key: policy.act((), memory, View(jnp.zeros(()), state, jnp.int32(0)), key),
+        policy.initial_memory(()),
+        state,
+        key,
+    )
     assert (action.shape, action.dtype, action.weak_type) == ((), jnp.int32, False)
     kinds = [jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype, leaf.weak_type), tree) for tree in (memory, after)]
     assert kinds[0] == kinds[1]
@@ -70,6 +75,7 @@ def test_scripts_take_possible_actions_only(variant):
     """No walk against the border or into food, no LOAD away from food."""
     env = parse(variant)
     states = scattered(env, 200)
+    positions, food_positions, food_levels = map(np.asarray, (states.position, states.food_position, states.food_level))
 
     @functools.partial(jax.jit, compiler_options=QUICK_COMPILE)
     def run(key):
@@ -80,11 +86,11 @@ def test_scripts_take_possible_actions_only(variant):
     assert actions.dtype == np.int32
     assert ((actions >= 0) & (actions < 6)).all()
     scripts = np.array([name != "random" for name in NAMES])
-    wanted = (states.position[:, :1] + MOVES[actions])[:, scripts]
-    assert ((wanted >= 0) & (wanted < (env.rows, env.cols))).all()
-    on_food = (wanted[:, :, None] == states.food_position[:, None]).all(-1) & (states.food_level > 0)[:, None]
+    wanted = (positions[:, :1] + MOVES[actions])[:, scripts]
+    assert ((wanted >= 0) & (wanted < np.array([env.rows, env.cols]))).all()
+    on_food = (wanted[:, :, None] == food_positions[:, None]).all(-1) & (food_levels > 0)[:, None]
     assert not on_food.any()
-    near_food = (steps_between(states.food_position, states.position[:, :1]) == 1) & (states.food_level > 0)
+    near_food = (steps_between(food_positions, positions[:, :1]) == 1) & (food_levels > 0)
     assert (near_food.any(-1)[:, None] | (actions != LOAD)[:, scripts]).all()
 
 
@@ -92,7 +98,7 @@ def test_scripts_take_possible_actions_only(variant):
 def short_sighted():
     """A game of short sight, states of it `[B]`, and every partner's first action and memory in them."""
     env = parse("2s-8x8-2p-3f")
-    states = jax.tree.map(jnp.asarray, scattered(env, 600, seed=1))
+    states = scattered(env, 600, seed=1)
 
     @functools.partial(jax.jit, compiler_options=QUICK_COMPILE)
     def first(states, seat):
@@ -128,17 +134,21 @@ def test_acts_on_no_more_than_its_sight(short_sighted):
 
 
 def disagreement(a, b, games):
-    """In how many of the steps with food left two partners would act differently."""
+    """In how many of the steps with food left two partners would act differently, given the same randomness."""
     choices = games.choices[:, :, 0][(games.states.food_level > 0).any(-1)]
     return (choices[:, NAMES.index(a)] != choices[:, NAMES.index(b)]).mean()
 
 
-def test_partners_differ_from_each_other():
-    """In random games, or in those that the two of them play, more than a tenth of the actions differ."""
+@pytest.mark.parametrize("variant", ["8x8-2p-3f", "2s-8x8-2p-3f"])
+def test_partners_differ_from_each_other(variant):
+    """More than a tenth of the actions, in random games or in those that the two of them play.
+
+    The published held-out ones are exempt among themselves: with short sight three of them nearly coincide.
+    """
     for a, b in itertools.combinations(NAMES, 2):
-        at_random = disagreement(a, b, play("random", "random"))
-        at_play = np.mean([disagreement(a, b, play(name, "closest-food")) for name in (a, b)])
-        assert max(at_random, at_play) > 0.1, (a, b)
+        at_random = disagreement(a, b, play("random", "random", variant))
+        at_play = np.mean([disagreement(a, b, play(name, "closest-food", variant)) for name in (a, b)])
+        assert max(at_random, at_play) > 0.1 or {a, b} <= set(HELD_OUT), (a, b)
 
 
 # Held-out partners
@@ -181,14 +191,17 @@ def test_synchronized_loading_never_loads_alone():
 # Training partners
 
 
-def test_highest_level_passes_by_light_food():
-    assert first_action("highest-level", draw("....... .1A.... ....... ....... ..2.... ......B")) == SOUTH
-    assert first_action("highest-level", draw("....... .2A.... ....... ....... ..2.... ......B")) == LOAD
-    games = play("highest-level", "stay")
+def test_heavy_lifter_leaves_light_food_to_others():
+    assert first_action("heavy-lifter", draw("....... .1A.... ....... ..2.... ....... ..3.... ......B")) == SOUTH
+    assert first_action("heavy-lifter", draw("....... .2A.... ....... ....... ..2.... ......B")) == LOAD
+    assert first_action("heavy-lifter", draw("....... .2A.... ....... ....... ..2.... ......B", levels=(2, 1))) != LOAD
+    games = play("heavy-lifter")
     level = games.states.food_level
-    at_top = (beside(games) & (level == level.max(-1, keepdims=True))).any(-1)
-    assert (at_top | ~loads(games)).all()
-    assert loads(games).mean() > 0.5
+    heavy = np.where(level > games.states.level[..., :1], level, 0)
+    at_heaviest = (beside(games) & (heavy > 0) & (heavy == heavy.max(-1, keepdims=True))).any(-1)
+    assert (at_heaviest | ~loads(games)).all()
+    assert games.events["loaded_jointly"][..., 0].sum() > 5
+    assert (games.actions[..., 0] != NONE)[(heavy == 0).all(-1)].mean() > 0.8
 
 
 def test_solo_forager_leaves_heavy_food_alone():
@@ -206,6 +219,10 @@ def test_central_waiter_waits_in_the_middle():
     assert first_action("central-waiter", draw("....... .1A.... ....... ...2... ....... ....... ......B")) == SOUTH
     assert first_action("central-waiter", draw("....... ...A... ...1... ......B .......", levels=(2, 2))) == NONE
     assert first_action("central-waiter", draw("....... ...A... ...1B.. ....... .......")) == LOAD
+    assert first_action("central-waiter", draw("........ .A...... ........ ........ ........ ......1.", sight=2)) in (
+        SOUTH,
+        EAST,
+    )
     games = play("central-waiter", "stay")
     doubled = steps_between(2 * games.states.food_position, 7)
     chosen = np.argmin(np.where(games.states.food_level > 0, doubled, 99), -1)[..., None]
@@ -229,13 +246,20 @@ def test_follower_stays_close_and_loads_where_its_teammate_stands():
     assert games.events["loaded_jointly"][..., 0].sum() > 15
 
 
-def test_sweeper_goes_by_reading_order():
+def test_sweeper_goes_by_reading_order_and_combs_the_grid():
     assert first_action("sweeper", draw("....... .....1. ....... ....... ..A.... ..2...B")) in (NORTH, EAST)
     games = play("sweeper", "stay")
     first_left = np.argmax(games.states.food_level > 0, -1)[..., None]
     at_first = np.take_along_axis(beside(games), first_left, -1)[..., 0]
     assert (at_first | ~loads(games)).all()
     assert (at_first & loads(games)).mean() > 0.5
+    assert walk("sweeper", LBF(8, 7, num_foods=1, sight=1), (1, 0), 22) == [
+        *[(1, col) for col in range(1, 7)],
+        *[(row, 6) for row in range(2, 5)],
+        *[(4, col) for col in range(5, -1, -1)],
+        *[(row, 0) for row in range(5, 8)],
+        *[(7, col) for col in range(1, 5)],
+    ]
 
 
 def test_territorial_works_in_the_half_where_it_started():
@@ -291,6 +315,10 @@ def test_keeps_apart_heads_away_from_its_teammate():
     assert first_action("keeps-apart", draw("........ .1...... ........ B..A.... ........ ......1.")) in (SOUTH, EAST)
     assert first_action("keeps-apart", draw("........ .1...... .A...... B....... ........ ......1.")) == LOAD
     assert first_action("keeps-apart", draw("........ .1...... ........ ..A..... ........ ....1..B", sight=3)) == NORTH
+    assert first_action("keeps-apart", draw("........ ........ ........ ...AB... ........ ......1.", sight=2)) in (
+        NORTH,
+        WEST,
+    )
     distances = {name: apart(play(name))[5:15].mean() for name in [*HELD_OUT, "keeps-apart"]}
     assert max(distances, key=distances.__getitem__) == "keeps-apart"
 
@@ -302,9 +330,12 @@ def test_impatient_tries_three_times_and_goes_on():
     @jax.jit
     def stand_still(keys):
         view = View(jnp.zeros(()), state, jnp.int32(0))
-        return jax.lax.scan(
-            lambda memory, key: policy.act((), memory, view, key)[::-1], policy.initial_memory(()), keys
-        )[1]
+
+        def step(memory, key):
+            action, memory = policy.act((), memory, view, key)
+            return memory, action
+
+        return jax.lax.scan(step, policy.initial_memory(()), keys)[1]
 
     actions = stand_still(jax.random.split(jax.random.key(0), 16)).tolist()
     assert actions[:3] == [LOAD] * 3

@@ -2,23 +2,30 @@
 
 A command's file has `Options` (a frozen dataclass, or a function of the words after the command that gives one) and
 `run(options)`. Its docstring is its help.
+
+Commands are named after what they do, so loading `list.py` or `eval.py` puts that name into this module: no function
+here may use the built-in of the same name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from jaxscope import registry
 
 COMMANDS = "jaxscope.cli"
+_FRAME = "─━│┃╭╮╰╯┌┐└┘-= "
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command; exits with 1 and one clear line where the input is at fault."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Run a command; exits with 1 (2 where the options cannot be parsed) and one clear line if the input is at fault."""
+    words = [*(sys.argv[1:] if argv is None else argv)]
     known = registry.names(COMMANDS)
     if not words or words[0] in ("-h", "--help"):
         print(_overview(known))
@@ -46,24 +53,46 @@ def main(argv: Sequence[str] | None = None) -> None:
         if error.errno == errno.ENOSPC:
             _fail(f"the disk is full ({error.filename or 'while writing'}); everything written before is whole")
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except RuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        _fail(f"out of memory on the device: {str(error).splitlines()[0]}")
 
 
-def _options(command, name: str, words: list[str]):
-    import tyro
-
-    options = command.Options
-    words, prog = list(words), f"jaxscope {name}"
+def _options(command, name: str, words: Sequence[str]):
+    options, prog = command.Options, f"jaxscope {name}"
     if not isinstance(options, type):
         options, words, prog = options(words, prog)
         if options is None:
             sys.exit(0)
-    description = (command.__doc__ or "").strip()
-    return tyro.cli(
-        options, args=words, prog=prog, description=description, config=(tyro.conf.OmitArgPrefixes,)
-    )
+    return _parsed(options, words, prog, (command.__doc__ or "").strip())
 
 
-def _overview(known: list[str]) -> str:
+def _parsed(options: type, words: Sequence[str], prog: str, description: str):
+    """`words` as `options`; what tyro has to say against them becomes one line."""
+    import tyro
+
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(
+                options, args=words, prog=prog, description=description, config=(tyro.conf.OmitArgPrefixes,)
+            )
+    except SystemExit as stop:
+        if stop.code in (None, 0):
+            raise
+        _fail(f"{_gist(complaint.getvalue())} (`{prog} --help` shows the options)", int(stop.code))
+
+
+def _gist(complaint: str) -> str:
+    """The first paragraph of a framed message, without its title and frame."""
+    rows = [row.strip(_FRAME) for row in complaint.strip().splitlines()[1:]]
+    while rows and not rows[0]:
+        rows.pop(0)
+    return " ".join(rows[: rows.index("")] if "" in rows else rows)
+
+
+def _overview(known: Sequence[str]) -> str:
     lines = ["jaxscope: train agents against populations of partners", "", "usage: jaxscope COMMAND ...", ""]
     for name in known:
         summary = (registry.load(COMMANDS, name).__doc__ or "").strip().splitlines()[0]
@@ -81,6 +110,6 @@ def _use_compilation_cache() -> None:
     jax.config.update("jax_compilation_cache_dir", os.path.join(base, "jaxscope", "xla"))
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, code: int = 1) -> NoReturn:
     print(f"jaxscope: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(code)

@@ -20,18 +20,14 @@ class TrainingProgress:
     def __init__(self, settings: RunSettings, folder: Path, tensorboard: bool = False):
         self._title = f"{settings.method}, {settings.seeds} seeds"
         self._seeds = settings.seeds
-        self._writer = _tensorboard_writer(folder) if tensorboard else None
+        self._open_writer = _tensorboard(folder) if tensorboard else None
+        self._writer = None  # made when there is something to write: settings may turn out not to fit
         self._bar = _bar() if sys.stderr.isatty() else None
         self._task = None
         self._begun: tuple[float, int] | None = None  # time and frames after the first call, which compiles
         self._last_line = time.monotonic()
 
     def __enter__(self) -> TrainingProgress:
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task(f"{self._title}: compiling", total=None, rate="", score="")
-        else:
-            print(f"{self._title}: compiling", file=sys.stderr, flush=True)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -41,6 +37,9 @@ class TrainingProgress:
             self._writer.close()
 
     def __call__(self, progress: Progress) -> None:
+        if not progress.lines:
+            self._start()
+            return
         rate = self._frames_per_second(progress)
         returns = [line["return"] for line in progress.lines if "return" in line]
         score = f"return {np.mean(returns):.3f}" if returns else "no episode ended yet"
@@ -56,8 +55,16 @@ class TrainingProgress:
             )
         else:
             self._line(progress, rate, score)
-        if self._writer is not None:
+        if self._open_writer is not None:
+            self._writer = self._writer or self._open_writer(progress.frames)
             _log(self._writer, progress)
+
+    def _start(self) -> None:
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task(f"{self._title}: compiling", total=None, rate="", score="")
+        else:
+            print(f"{self._title}: compiling", file=sys.stderr, flush=True)
 
     def _frames_per_second(self, progress: Progress) -> float | None:
         """Frames of all seeds per second since the first call."""
@@ -87,7 +94,8 @@ class TrainingProgress:
 
 def _bar():
     from rich.console import Console
-    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
 
     return Bar(
         TextColumn("{task.description}"),
@@ -101,12 +109,13 @@ def _bar():
     )
 
 
-def _tensorboard_writer(folder: Path):
+def _tensorboard(folder: Path):
+    """A function that opens the files; what an earlier process wrote from the given frame on is superseded."""
     try:
         from tensorboardX import SummaryWriter
     except ImportError as error:
         raise ImportError('TensorBoard files need tensorboardX: pip install "jaxscope[tensorboard]"') from error
-    return SummaryWriter(str(folder / "tensorboard"))
+    return lambda frames: SummaryWriter(str(folder / "tensorboard"), purge_step=frames)
 
 
 def _log(writer, progress: Progress) -> None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
+from jaxscope.cli._console import console
 from jaxscope.evaluation import CrossPlay
 from jaxscope.files import write_text
 from jaxscope.runs.evaluate import crossplay_runs
@@ -36,7 +36,7 @@ def run(options: Options) -> None:
     if not options.runs:
         raise ValueError("name at least one run folder")
     env, result = crossplay_runs(options.runs, options.episodes, options.seed, options.partners)
-    Console().print(_table(result, f"Mean team return in {env.name}, {options.episodes} episodes per pair"))
+    console().print(_table(result, f"Mean team return in {env.name}, {options.episodes} episodes per pair"))
     print(f"with themselves {result.self_play():.3f}, with others {result.cross_play():.3f}")
     if options.json:
         record = {
@@ -50,9 +50,9 @@ def run(options: Options) -> None:
 
 def _table(result: CrossPlay, title: str) -> Table:
     table = Table(title=title)
-    table.add_column("seat 0 \\ others")
+    table.add_column("seat 0 \\ others", overflow="fold")
     for index in range(len(result.names)):
-        table.add_column(str(index), justify="right")
+        table.add_column(str(index), justify="right", no_wrap=True)
     for index, (name, row) in enumerate(zip(result.names, result.matrix(), strict=True)):
         table.add_row(f"{index} {name}", *(f"{value:.2f}" for value in row))
     return table

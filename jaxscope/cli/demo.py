@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
-from rich.console import Console
 
 from jaxscope.agents.scripted import partner_names
+from jaxscope.cli._console import console
 from jaxscope.cli._progress import TrainingProgress
+from jaxscope.make import make
 from jaxscope.panel import Panel, join
 from jaxscope.ppo import PPOConfig
 from jaxscope.runs import RunSettings, panels, train
+from jaxscope.runs import settings as run_settings
 from jaxscope.runs.evaluate import evaluate_runs
 from jaxscope.runs.recording import record_gif
 from jaxscope.runs.report import write_report
@@ -42,6 +43,7 @@ class Options:
 
 def run(options: Options) -> None:
     began = time.monotonic()
+    _require_partners(options)
     folders = {name: options.out / name for name in ("self-play", "popplay")}
     for folder in folders.values():
         if folder.exists():
@@ -55,29 +57,34 @@ def run(options: Options) -> None:
         _record(folder)
     write_report(list(folders.values()), options.out / "report.html")
     for table in result_tables(records):
-        Console().print(table)
+        console().print(table)
     print(f"report: {options.out / 'report.html'}   ({time.monotonic() - began:.0f} s)")
+
+
+def _require_partners(options: Options) -> None:
+    """Fail before training, not after it."""
+    for role in ("training", "held-out"):
+        if not partner_names(make(options.env).name, role):
+            raise ValueError(f"{options.env} has no {role} partners, which the demo needs")
+    if options.episodes < 2:
+        raise ValueError(f"episodes = {options.episodes}: must be at least 2")
 
 
 def _runs(options: Options) -> dict[str, RunSettings]:
     ppo = PPOConfig(frames=options.frames)
     return {
         "self-play": RunSettings("self-play", options.env, self_play.Config(ppo), options.seeds),
-        "popplay": RunSettings(
-            "popplay", options.env, popplay.Config(ppo), options.seeds, partners=("training",)
-        ),
+        "popplay": RunSettings("popplay", options.env, popplay.Config(ppo), options.seeds, partners=("training",)),
     }
 
 
 def _record(folder: Path) -> None:
     """One episode of the run's first seed with each held-out partner."""
-    from jaxscope.runs import settings as run_settings
-
     env = run_settings.load(folder).make_env()
     learned = panels.of_run(folder, env)
     partners = partner_names(env.name, "held-out")
     both = join(learned, Panel.scripted(env, partners))
     (folder / "recordings").mkdir(exist_ok=True)
     for partner in partners:
-        team = jnp.asarray([0] + [both.names.index(partner)] * (env.num_agents - 1))
+        team = [0] + [both.names.index(partner)] * (env.num_agents - 1)
         record_gif(env, both, team, jax.random.key(1), folder / "recordings" / f"with-{partner}.gif")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
+from jaxscope.cli._console import console
 from jaxscope.files import write_text
 from jaxscope.runs.evaluate import evaluate_runs
 from jaxscope.runs.tables import result_tables
@@ -36,8 +36,7 @@ def run(options: Options) -> None:
     if not options.runs:
         raise ValueError("name at least one run folder")
     records = evaluate_runs(options.runs, options.episodes, options.seed, options.partners)
-    console = Console()
     for table in result_tables(records):
-        console.print(table)
+        console().print(table)
     if options.json:
         write_text(options.json, json.dumps(records, indent=2) + "\n")

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from jaxscope import registry
 from jaxscope.agents.scripted import description, family, partner_names, role
-from jaxscope.make import list_envs
+from jaxscope.cli._console import console
+from jaxscope.make import ENVIRONMENTS, list_envs
 from jaxscope.runs import settings as run_settings
 
 
@@ -24,15 +24,24 @@ class Options:
 
 
 def run(options: Options) -> None:
-    console = Console()
+    families = _families(options.env)
     if options.what in ("all", "envs"):
-        console.print(_envs())
+        console().print(_envs())
     if options.what in ("all", "methods"):
-        console.print(_methods())
+        console().print(_methods())
     if options.what in ("all", "partners"):
-        families = [family(options.env)] if options.env else registry.names("jaxscope.envs")
         for name in families:
-            console.print(_partners(name))
+            console().print(_partners(name))
+
+
+def _families(env: str | None) -> list[str]:
+    """The environment families asked for."""
+    known = registry.names(ENVIRONMENTS)
+    if env is None:
+        return known
+    if family(env) not in [*known, "jaxmarl"]:
+        raise ValueError(registry.unknown("there is no environment", env, list_envs()))
+    return [family(env)]
 
 
 def _envs() -> Table:

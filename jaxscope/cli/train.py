@@ -52,11 +52,12 @@ class Resume:
     """Go on with a run that was stopped."""
 
     resume: Annotated[Path, tyro.conf.arg(help="Run folder to go on with; its own settings apply.")]
+    method: tyro.conf.Suppress[str] = ""
     tensorboard: bool = False
     """Also write TensorBoard files into the run folder (needs the extra `tensorboard`)."""
 
 
-def Options(words: list[str], prog: str):  # noqa: N802  # stands where other commands have their dataclass
+def Options(words: list[str], prog: str):  # stands where other commands have their dataclass
     """The options of the method named by the first word."""
     methods = run_settings.method_names()
     if not words or words[0] in ("-h", "--help"):
@@ -65,18 +66,21 @@ def Options(words: list[str], prog: str):  # noqa: N802  # stands where other co
             print(f"  {name:<12} {(run_settings.method(name).__doc__ or '').strip().splitlines()[0]}")
         print(f"\n`{prog} METHOD --help` shows the options of a method.")
         return None, words, prog
-    name, rest = words[0], words[1:]
-    module = run_settings.method(name)
+    module, name, rest = run_settings.method(words[0]), words[0].replace("_", "-"), words[1:]
+    fields: list[Any] = [("method", tyro.conf.Suppress[str], name)]
     if any(word == "--resume" or word.startswith("--resume=") for word in rest):
-        return Resume, rest, f"{prog} {name}"
-    base = WithPartners if module.MEETS_PARTNERS else Common
-    fields: list[Any] = [("config", module.Config, module.Config()), ("method", tyro.conf.Suppress[str], name)]
+        base = Resume
+    else:
+        base = WithPartners if module.MEETS_PARTNERS else Common
+        fields.append(("config", module.Config, module.Config()))
     return make_dataclass("Options", fields, bases=(base,), frozen=True), rest, f"{prog} {name}"
 
 
 def run(options) -> None:
     if isinstance(options, Resume):
         settings, folder, resume = run_settings.load(options.resume), options.resume, True
+        if settings.method != options.method:
+            raise ValueError(f"{folder} is a run of {settings.method}, not of {options.method}")
     else:
         settings, resume = settings_of(options), False
         folder = options.out or _default_folder(settings)

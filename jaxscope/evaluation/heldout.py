@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from jaxscope.evaluation.play import Outcome, play_teams
+from jaxscope.evaluation.play import play_teams
 from jaxscope.panel import Panel, join
 from jaxscope.types import Environment
 
@@ -111,12 +112,23 @@ def evaluate(
     )
 
 
-def play(env: Environment, panel: Panel, teams, episodes: int, key: PRNGKeyArray | None) -> Outcome:
-    """`play_teams` on a panel, results as NumPy arrays."""
+class Played(NamedTuple):
+    """`Outcome` on the host."""
+
+    team_return: np.ndarray  # [C, E]
+    length: np.ndarray  # [C, E]
+    events: dict[str, np.ndarray]  # [C, E, A] each
+
+
+def play(
+    env: Environment, panel: Panel, teams: Sequence[Sequence[int]], episodes: int, key: PRNGKeyArray | None
+) -> Played:
+    """`play_teams` on the members of a panel, each team a member per seat."""
     key = jax.random.key(0) if key is None else key
     ids = jnp.asarray(np.asarray(teams, np.int32))
     outcome = play_teams(env, panel.policies, panel.population, ids, episodes, key)
-    return jax.tree.map(np.asarray, outcome)
+    events = {name: np.asarray(count) for name, count in outcome.events.items()}
+    return Played(np.asarray(outcome.team_return), np.asarray(outcome.length), events)
 
 
 def _renamed(panel: Panel, prefix: str) -> Panel:

@@ -27,7 +27,7 @@ class _Game(NamedTuple):
 
     env_state: PyTree  # [E, ...]
     obs: Array  # [A, E, *o]
-    memory: tuple[tuple[PyTree, ...], ...]  # per seat, per kind, [E, ...]
+    memory: tuple[PyTree, ...]  # per kind, [A, E, ...]
     running: Bool[Array, " E"]
     outcome: Outcome  # without the C axis
     time: Int[Array, ""]
@@ -65,15 +65,13 @@ def play_teams(
 
 def _begin(env, policies, population, team, episodes: int, key) -> _Game:
     obs, state = jax.vmap(env.reset)(jax.random.split(key, episodes))
+
+    def start(kind: int, member: Int[Array, ""]) -> PyTree:
+        memory = policies[kind].initial_memory(population.gather(member, kind))
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (episodes, *jnp.shape(leaf))), memory)
+
     memory = tuple(
-        tuple(
-            jax.tree.map(
-                lambda leaf: jnp.broadcast_to(leaf, (episodes, *jnp.shape(leaf))),
-                policy.initial_memory(population.gather(team[seat], kind)),
-            )
-            for kind, policy in enumerate(policies)
-        )
-        for seat in range(env.num_agents)
+        jax.vmap(functools.partial(start, kind), axis_size=env.num_agents)(team) for kind in range(len(policies))
     )
     counts = jax.eval_shape(_events_of(env), key, jax.tree.map(lambda leaf: leaf[0], state))
     outcome = Outcome(
@@ -96,14 +94,17 @@ def _events_of(env: Environment):
 
 def _step(env, policies, population, team, game: _Game, key) -> _Game:
     episodes = game.running.shape[0]
-    env_key, *seat_keys = jax.random.split(key, env.num_agents + 1)
-    actions, memory = {}, []
-    for seat, agent in enumerate(env.agents):
-        view = View(game.obs[seat], game.env_state, jnp.full(episodes, seat))
-        keys = jax.random.split(seat_keys[seat], episodes)
-        actions[agent], seat_memory = _act(policies, population, team[seat], game.memory[seat], view, keys)
-        memory.append(seat_memory)
+    env_key, seats_key = jax.random.split(key)
 
+    def act(seat: Int[Array, ""]) -> tuple[Array, tuple[PyTree, ...]]:
+        view = View(game.obs[seat], game.env_state, jnp.full(episodes, seat))
+        keys = jax.random.split(jax.random.fold_in(seats_key, seat), episodes)
+        memory = jax.tree.map(lambda leaf: leaf[seat], game.memory)
+        return _act(policies, population, team[seat], memory, view, keys)
+
+    # One seat after the other, so that every policy is compiled once and not once per seat.
+    by_seat, memory = jax.lax.map(act, jnp.arange(env.num_agents))
+    actions = dict(zip(env.agents, by_seat, strict=True))
     keys = jax.random.split(env_key, episodes)
     obs, state, rewards, dones, info = jax.vmap(env.step_env)(keys, game.env_state, actions)
     counted = game.running  # a finished game is stepped on with the rest, and ignored
@@ -118,7 +119,7 @@ def _step(env, policies, population, team, game: _Game, key) -> _Game:
         },
     )
     stacked = jnp.stack([obs[agent] for agent in env.agents])
-    return _Game(state, stacked, tuple(memory), counted & ~dones["__all__"], outcome, game.time + 1)
+    return _Game(state, stacked, memory, counted & ~dones["__all__"], outcome, game.time + 1)
 
 
 def _act(policies, population: Population, member, memory, view: View, keys):
@@ -144,7 +145,7 @@ def record(
     team: Int[Array, " A"],
     key: PRNGKeyArray,
 ) -> tuple[PyTree, Float[Array, " T"], Int[Array, ""]]:
-    """One episode for looking at: states `[T + 1, ...]`, team rewards `[T]` and the number of steps; T = the horizon."""
+    """One episode to look at: states `[T + 1, ...]`, team rewards `[T]`, the number of steps; T is the horizon."""
     reset_key, step_key = jax.random.split(key)
     game = _begin(env, policies, population, team, 1, reset_key)
 

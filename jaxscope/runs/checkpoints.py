@@ -2,49 +2,75 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import orbax.checkpoint as ocp
+from jax.sharding import SingleDeviceSharding
 
 from jaxscope.types import PyTree
 
 
 class Checkpoints:
-    """The checkpoints of one run, the last two kept. A write in progress is never taken for a checkpoint."""
+    """The checkpoints of one run, the last two kept. A write in progress is never taken for a checkpoint.
 
-    def __init__(self, folder: Path, keep: int = 2):
-        logging.getLogger("absl").setLevel(logging.ERROR)
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, cleanup_tmp_directories=True)
-        self._manager = ocp.CheckpointManager(folder.resolve(), options=options)
+    Args:
+        writable: whether this process may write: only then are remains of a killed writer cleared away. A reader makes
+            no folder and does not disturb the process that writes.
+    """
+
+    def __init__(self, folder: Path, keep: int = 2, writable: bool = True):
+        # What Orbax logs as an error it also raises; a user is told once.
+        logging.getLogger("absl").setLevel(logging.CRITICAL)
+        self._folder = folder.resolve()
+        self._manager = None
+        if writable:
+            options = ocp.CheckpointManagerOptions(max_to_keep=keep, cleanup_tmp_directories=True)
+        else:
+            options = ocp.CheckpointManagerOptions(read_only=True, create=False, save_interval_steps=0)
+        if writable or self._folder.is_dir():
+            self._manager = ocp.CheckpointManager(self._folder, options=options)
 
     def latest(self) -> int | None:
-        """The iteration of the newest complete checkpoint."""
-        return self._manager.latest_step()
+        """The iteration of the newest checkpoint."""
+        return None if self._manager is None else self._manager.latest_step()
 
     def save(self, iteration: int, state: PyTree) -> None:
-        """Start writing `state`; its arrays may be donated as soon as this returns."""
+        """Start writing `state`; its arrays may be donated as soon as this returns.
+
+        Raises:
+            OSError: this write or the one before failed.
+        """
+        assert self._manager is not None
         if self._manager.latest_step() != iteration:
-            self._manager.save(iteration, args=ocp.args.StandardSave(_without_keys(state)))
+            with self._writing():
+                self._manager.save(iteration, args=ocp.args.StandardSave(_without_keys(state)))
 
     def restore(self, like: PyTree, iteration: int | None = None) -> PyTree:
         """The state of a checkpoint (the newest by default), with the structure and sharding of `like`.
+
+        Leaves of `like` without a sharding go to the first device, wherever they were when they were saved.
 
         Raises:
             ValueError: there is no checkpoint, or it is damaged or of another kind.
         """
         iteration = self.latest() if iteration is None else iteration
-        if iteration is None:
-            raise ValueError(f"{self._manager.directory} holds no complete checkpoint")
-        abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, _without_keys(like))
+        if self._manager is None or iteration is None:
+            raise ValueError(f"{self._folder} holds no complete checkpoint")
+        abstract = jax.tree.map(_abstract, like)
         try:
             state = self._manager.restore(iteration, args=ocp.args.StandardRestore(abstract))
-        except Exception as error:  # Orbax and its storage raise many kinds; a damaged checkpoint is one thing to a user
-            reason = str(error).strip().splitlines()[0][:200]
-            raise ValueError(f"checkpoint {self._manager.directory / str(iteration)} is broken: {reason}") from error
-        return _with_keys(state, like)
+        except Exception as error:  # storage raises many kinds; a damaged checkpoint is one thing to a user
+            raise ValueError(f"checkpoint {self._folder / str(iteration)} is broken: {_first_line(error)}") from error
+        return jax.tree.map(lambda leaf, was: jax.random.wrap_key_data(leaf) if _is_key(was) else leaf, state, like)
 
     def close(self) -> None:
         """Wait for the write in progress.
@@ -52,29 +78,44 @@ class Checkpoints:
         Raises:
             OSError: the write failed, for example on a full disk.
         """
+        if self._manager is None:
+            return
         try:
-            self._manager.wait_until_finished()
+            with self._writing():
+                self._manager.wait_until_finished()
         finally:
             self._manager.close()
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Any failure as the operating system's error behind it, if there was one."""
+        try:
+            yield
+        except OSError:
+            raise
+        except Exception as error:
+            code = re.search(r"os_error_code='(\d+)'", str(error))
+            number = int(code.group(1)) if code else errno.EIO
+            reason = os.strerror(number) if code else _first_line(error)
+            raise OSError(number, reason, str(self._folder)) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
 
 def _is_key(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _without_keys(state: PyTree) -> PyTree:
     """Random keys as plain numbers, which storage understands."""
-    return jax.tree.map(lambda leaf: _key_data(leaf) if _is_key(leaf) else leaf, state)
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if _is_key(leaf) else leaf, state)
 
 
-def _key_data(key: Any) -> Any:
-    if isinstance(key, jax.ShapeDtypeStruct):
-        return jax.eval_shape(jax.random.key_data, key)
-    return jax.random.key_data(key)
-
-
-def _with_keys(state: PyTree, like: PyTree) -> PyTree:
-    def restored(leaf: Any, was: Any) -> Any:
-        return jax.random.wrap_key_data(leaf) if _is_key(was) else leaf
-
-    return jax.tree.map(restored, state, like)
+def _abstract(leaf: Any) -> jax.ShapeDtypeStruct:
+    """What to restore a leaf as: its shape and kind of number, and where to put it."""
+    plain = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+    sharding = getattr(leaf, "sharding", None) or SingleDeviceSharding(jax.devices()[0])
+    return jax.ShapeDtypeStruct(plain.shape, plain.dtype, sharding=sharding)

@@ -16,7 +16,8 @@ from jaxscope.evaluation.heldout import play
 from jaxscope.evaluation.intervals import t_interval
 from jaxscope.files import write_text
 from jaxscope.panel import Panel, join, subset
-from jaxscope.runs import panels, settings as run_settings
+from jaxscope.runs import panels
+from jaxscope.runs import settings as run_settings
 from jaxscope.types import Environment
 
 FORMAT = 1
@@ -69,28 +70,41 @@ def _unique(panel: Panel, folder: Path) -> Panel:
 
 
 def _evaluate_in(env: Environment, runs, episodes: int, seed: int, partners: Sequence[str]) -> dict[Path, dict]:
-    learned = {folder: _unique(panels.of_run(folder, env), folder) for folder, _ in runs}
+    iterations = {folder: panels.newest_iteration(folder) for folder, _ in runs}
+    learned = {folder: _unique(panels.of_run(folder, env, iterations[folder]), folder) for folder, _ in runs}
     met = {
-        folder: panels.load(folder / "population", env) for folder, s in runs if s.module.MEETS_PARTNERS and not partners
+        folder: panels.load(folder / "population", env)
+        for folder, s in runs
+        if s.module.MEETS_PARTNERS and not partners
     }
     chosen = panels.resolve(partners, env) if partners else None
     groups = {"chosen": chosen} if chosen else _held_out(env)
     bounds = Panel.scripted(env, partner_names(env.name))
     learners = join(*learned.values(), bounds)
-    everyone = _merged([panel for panel in (*groups.values(), *met.values()) if panel is not None])
+    met_in = {folder: _told_apart(panel, folder) for folder, panel in met.items()}
+    everyone = _merged([*groups.values(), *met_in.values()])
     result = evaluate(env, learners, everyone, episodes, jax.random.key(seed))
     records = {}
     for folder, settings in runs:
-        record = _header(folder, settings, episodes)
-        of_run = dict(groups) | ({"training": met[folder]} if folder in met else {})
+        record = _header(iterations[folder], settings, episodes)
+        of_run = {name: (panel.names, panel.names) for name, panel in groups.items()}
+        if folder in met:
+            of_run["training"] = (met_in[folder].names, met[folder].names)
         record["groups"] = {
-            name: _group(env, result, learned[folder].names, panel.names, bounds.names)
-            for name, panel in of_run.items()
-            if panel is not None
+            name: _group(env, result, learned[folder].names, found_as, shown_as, bounds.names)
+            for name, (found_as, shown_as) in of_run.items()
         }
         record["self_play"] = _self_play(env, learned[folder], episodes, seed)
         records[folder] = record
     return records
+
+
+def _told_apart(panel: Panel, folder: Path) -> Panel:
+    """Learned members named after the run that met them too: another run's partner of the same name may differ."""
+    learned = [bool(jax.tree.leaves(members)) for members in panel.population.members]
+    of_member = [flag for flag, size in zip(learned, panel.population.sizes, strict=True) for _ in range(size)]
+    names = [f"{folder}: {name}" if flag else name for name, flag in zip(panel.names, of_member, strict=True)]
+    return Panel(tuple(names), panel.policies, panel.population)
 
 
 def _held_out(env: Environment) -> dict[str, Panel]:
@@ -110,8 +124,7 @@ def _merged(groups: list[Panel]) -> Panel:
     return merged
 
 
-def _header(folder: Path, settings, episodes: int) -> dict[str, Any]:
-    iteration = panels.newest_iteration(folder)
+def _header(iteration: int, settings, episodes: int) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "method": settings.method,
@@ -121,10 +134,10 @@ def _header(folder: Path, settings, episodes: int) -> dict[str, Any]:
     }
 
 
-def _group(env: Environment, result: Evaluation, seeds, partners, bounds) -> dict[str, Any]:
-    """The figures of one run with one group of partners."""
-    of_seeds = result.select(seeds, partners)
-    of_bounds = result.select(bounds, partners)
+def _group(env: Environment, result: Evaluation, seeds, found_as, partners, bounds) -> dict[str, Any]:
+    """The figures of one run with one group of partners, which `result` may know under longer names."""
+    of_seeds = result.select(seeds, found_as)
+    of_bounds = result.select(bounds, found_as)
     scripts = of_bounds.per_partner()
     return {
         "partners": list(partners),

@@ -13,8 +13,10 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from jaxscope.ppo import Learner, Metrics
-from jaxscope.runs import panels, settings as run_settings
+from jaxscope.runs import panels
+from jaxscope.runs import settings as run_settings
 from jaxscope.runs.checkpoints import Checkpoints
+from jaxscope.runs.interrupt import HeldInterrupt
 from jaxscope.runs.metrics import MetricsLog, summarise
 from jaxscope.runs.settings import RunSettings
 from jaxscope.runs.sharding import shard
@@ -27,7 +29,7 @@ class Progress(NamedTuple):
     iteration: int
     iterations: int
     frames: int  # per seed
-    lines: list[dict]  # of metrics.jsonl, one per seed
+    lines: list[dict]  # of metrics.jsonl, one per seed; none before the first call
 
 
 def train(
@@ -39,18 +41,19 @@ def train(
     """Train all seeds of a run and keep it in `folder`; returns the learners, leaves `[S, ...]`.
 
     Args:
-        report: called after every host call.
+        report: called before the first host call, which compiles, and after every call.
         resume: go on from the newest checkpoint in `folder` (from the start if there is none yet); the outcome is that
             of a run that was never interrupted, bit for bit.
 
+    An interrupt (Ctrl-C) lets the call in progress end, and leaves a checkpoint.
+
     Raises:
-        ValueError: the settings do not fit together, or `folder` holds a run already and `resume` is false.
+        ValueError: the settings do not fit together or are not those of the run to resume, or `folder` holds something
+            already and `resume` is false.
         OSError: writing failed; all that was written before is whole.
         FloatingPointError: a loss is not finite.
     """
     env = settings.make_env()
-    if (folder / "config.json").exists() and not resume:
-        raise ValueError(f"{folder} holds a run already; resume it, or choose another folder")
     panel = _prepare(settings, env, folder, resume)
     checkpoints = Checkpoints(folder / "checkpoints")
     try:
@@ -66,14 +69,20 @@ def train(
 
 def _prepare(settings: RunSettings, env: Environment, folder: Path, resume: bool) -> panels.Panel | None:
     """Make the folder with all that a resumed run needs; the partners of the run."""
-    if resume and (folder / "config.json").exists():
+    if (folder / "config.json").exists():
+        if not resume:
+            raise ValueError(f"{folder} holds a run already; resume it, or choose another folder")
+        if run_settings.load(folder) != settings:
+            raise ValueError(f"{folder} holds a run with other settings than those to resume with")
         return panels.load(folder / "population", env) if settings.module.MEETS_PARTNERS else None
+    if folder.is_dir() and any(folder.iterdir()):
+        raise ValueError(f"{folder} is not empty and holds no run; choose another folder")
     panel = None
     if settings.module.MEETS_PARTNERS:
         panel = panels.resolve(settings.partners, env)
     elif settings.partners:
         raise ValueError(f"{settings.method} meets no partners, but was given {', '.join(settings.partners)}")
-    jax.eval_shape(lambda: panels.begin(settings, env, panel))  # settings that do not fit fail before anything is written
+    _abstract_learners(settings, env, panel)  # settings that do not fit fail before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     if panel is not None:
         panels.save(panel, folder / "population")
@@ -85,8 +94,11 @@ def _first_learners(settings, env, panel, checkpoints: Checkpoints) -> tuple[Lea
     if checkpoints.latest() is None:
         learners = jax.jit(lambda: panels.begin(settings, env, panel))()
         return shard(learners, settings.devices), 0
-    like = shard(jax.eval_shape(lambda: panels.begin(settings, env, panel)), settings.devices)
-    return checkpoints.restore(like), checkpoints.latest() or 0
+    return checkpoints.restore(_abstract_learners(settings, env, panel)), checkpoints.latest() or 0
+
+
+def _abstract_learners(settings, env, panel) -> Learner:
+    return shard(jax.eval_shape(lambda: panels.begin(settings, env, panel)), settings.devices)
 
 
 def compiled_block(settings: RunSettings, env: Environment, policies: tuple[Policy, ...]):
@@ -113,8 +125,10 @@ def _run(settings, env, panel, learners, start: int, checkpoints: Checkpoints, l
     block = compiled_block(settings, env, policies)
     total = settings.config.ppo.iterations
     saved_at, iteration = time.monotonic(), start
-    try:
-        while iteration < total:
+    if start < total:
+        report(Progress(start, total, start * settings.config.ppo.frames_per_iteration, []))
+    with HeldInterrupt() as interrupt:
+        while iteration < total and not interrupt.asked:
             n = min(settings.iterations_per_call, total - iteration)
             learners, metrics = block(learners, jnp.asarray(n, jnp.int32))
             rows = {name: np.asarray(values)[:n] for name, values in metrics.items()}
@@ -127,10 +141,9 @@ def _run(settings, env, panel, learners, start: int, checkpoints: Checkpoints, l
             if time.monotonic() - saved_at >= settings.checkpoint_seconds:
                 checkpoints.save(iteration, learners)
                 saved_at = time.monotonic()
-    except KeyboardInterrupt:
         checkpoints.save(iteration, learners)
-        raise
-    checkpoints.save(iteration, learners)
+    if interrupt.asked:
+        raise KeyboardInterrupt
     return learners
 
 

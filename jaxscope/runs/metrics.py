@@ -40,15 +40,18 @@ def read(path: Path) -> list[dict[str, Any]]:
     """All lines; a last line that a kill cut short is left out.
 
     Raises:
-        ValueError: any other line is not a JSON object.
+        ValueError: any other line is not a JSON object with an iteration.
     """
     lines = path.read_text().split("\n")
     records = []
     for number, line in enumerate(lines[:-1], start=1):
         try:
-            records.append(json.loads(line))
+            record = json.loads(line)
         except json.JSONDecodeError as error:
             raise ValueError(f"{path}, line {number}: not a JSON object") from error
+        if not isinstance(record, dict) or not isinstance(record.get("iteration"), int):
+            raise ValueError(f"{path}, line {number}: not an object with an iteration")
+        records.append(record)
     return records
 
 

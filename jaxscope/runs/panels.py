@@ -36,7 +36,7 @@ def resolve(names: Sequence[str], env: Environment) -> Panel:
         if "/" in name or name.startswith("."):
             panels.append(of_run(Path(name), env))
         elif name in ROLES:
-            scripts += partner_names(env.name, name)
+            scripts += _of_role(env, name)
         else:
             scripts.append(name)
     if scripts:
@@ -44,8 +44,17 @@ def resolve(names: Sequence[str], env: Environment) -> Panel:
     return join(*panels)
 
 
-def of_run(folder: Path, env: Environment | None = None) -> Panel:
-    """The policies of a run's newest checkpoint, one member per seed.
+def _of_role(env: Environment, role: str) -> list[str]:
+    names = partner_names(env.name, role)
+    if not names:
+        raise ValueError(
+            f"{env.name} has no {role} partners; name others: {', '.join(partner_names(env.name))}, or folders of runs"
+        )
+    return names
+
+
+def of_run(folder: Path, env: Environment | None = None, iteration: int | None = None) -> Panel:
+    """The policies of a checkpoint of a run (the newest by default), one member per seed.
 
     Raises:
         ValueError: there is no run, no whole checkpoint, or `env` has other spaces than the run's environment.
@@ -55,12 +64,12 @@ def of_run(folder: Path, env: Environment | None = None) -> Panel:
     policy = settings.module.policy(settings.config, own)
     if env is not None and RecurrentPolicy.of(env, policy.network) != policy:
         raise ValueError(f"{folder} was trained in {settings.env}, whose spaces differ from those of {env.name}")
-    checkpoints = Checkpoints(folder / "checkpoints")
+    checkpoints = Checkpoints(folder / "checkpoints", writable=False)
     try:
-        params = checkpoints.restore(learners_like(settings, own, folder)).params
+        params = checkpoints.restore(learners_like(settings, own, folder), iteration).params
     finally:
         checkpoints.close()
-    return Panel.learned(policy, params, [f"{folder.name}:{seed}" for seed in range(settings.seeds)])
+    return Panel.learned(policy, params, [f"{folder.resolve().name}:{seed}" for seed in range(settings.seeds)])
 
 
 def newest_iteration(folder: Path) -> int:
@@ -69,7 +78,7 @@ def newest_iteration(folder: Path) -> int:
     Raises:
         ValueError: there is no whole checkpoint yet.
     """
-    checkpoints = Checkpoints(folder / "checkpoints")
+    checkpoints = Checkpoints(folder / "checkpoints", writable=False)
     try:
         iteration = checkpoints.latest()
     finally:
@@ -132,7 +141,7 @@ def load(folder: Path, env: Environment) -> Panel:
     except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"{folder} holds no readable population: {error}") from error
     like = [
-        () if isinstance(policy, Scripted) else _stacked_like(policy, size)
+        _stacked_like(policy, size) if isinstance(policy, RecurrentPolicy) else ()
         for policy, size in zip(policies, sizes, strict=True)
     ]
     members = _restored(folder / "members", like) if jax.tree.leaves(like) else like
@@ -151,7 +160,7 @@ def _learned(members) -> dict[str, object]:
 
 
 def _restored(folder: Path, like: list) -> list:
-    store = Checkpoints(folder)
+    store = Checkpoints(folder, writable=False)
     try:
         restored = store.restore(_learned(like))
     finally:

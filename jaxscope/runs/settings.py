@@ -49,8 +49,8 @@ class RunSettings:
         for name in ("seeds", "iterations_per_call", "devices"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} = {getattr(self, name)}: must be at least 1")
-        if self.seed < 0:
-            raise ValueError(f"seed = {self.seed}: must not be negative")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed = {self.seed}: must lie in [0, 2**32)")
         if not self.checkpoint_seconds >= 0:
             raise ValueError(f"checkpoint_seconds = {self.checkpoint_seconds}: must not be negative")
 

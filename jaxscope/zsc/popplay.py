@@ -49,9 +49,7 @@ def init(
     )
 
 
-def iteration(
-    cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner
-) -> tuple[Learner, Metrics]:
+def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner) -> tuple[Learner, Metrics]:
     """One rollout and one update; partners are drawn anew when their period is over."""
     assert learner.population is not None
     key, begin_key, play_key, update_key = jax.random.split(learner.key, 4)

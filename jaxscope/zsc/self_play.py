@@ -10,8 +10,8 @@ from jaxtyping import PRNGKeyArray
 
 from jaxscope import ppo, rollout
 from jaxscope.agents.actor_critic import RecurrentPolicy
-from jaxscope.ppo import Learner, Metrics, PPOConfig
 from jaxscope.population import Population
+from jaxscope.ppo import Learner, Metrics, PPOConfig
 from jaxscope.types import Environment, Policy
 
 MEETS_PARTNERS = False
@@ -46,9 +46,7 @@ def init(
     )
 
 
-def iteration(
-    cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner
-) -> tuple[Learner, Metrics]:
+def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner) -> tuple[Learner, Metrics]:
     """One rollout and one update."""
     del policies
     key, play_key, update_key = jax.random.split(learner.key, 3)

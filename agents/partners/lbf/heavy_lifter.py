@@ -1,4 +1,4 @@
-"""Goes to the visible food of the highest level, the nearest of equals, and keeps loading there until it is eaten."""
+"""Goes to the heaviest visible food among those it cannot lift alone and loads until help comes; ignores light food."""
 
 from jaxtyping import Array, Int, PRNGKeyArray
 
@@ -12,8 +12,12 @@ initial_memory = first_waypoint
 
 
 def act(env: LBF, memory: Waypoint, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Waypoint]:
-    """Asks of a cooperator to come to the heaviest food first, whatever lies on the way."""
+    """The nearest of equally heavy foods. Seeing none it wanders.
+
+    Asks of a cooperator to eat the light foods alone and to come to the heavy ones, the heaviest first.
+    """
     scene = look(env, view)
+    heavy = scene.food_seen & (scene.food_level > scene.level)
     score = distance(scene.foods, scene.cell) - scene.food_level * (env.rows + env.cols)
-    step = approach(env, scene, choose(score, scene.food_seen, scene.foods), memory.cell, key)
+    step = approach(env, scene, choose(score, heavy, scene.foods), memory.cell, key)
     return load_on_arrival(step), Waypoint(step.waypoint)
