@@ -19,6 +19,11 @@ from jaxtyping import Array, Bool, Float
 from jaxscope.agents.initialisers import orthogonal
 
 
+#: For the reset gate, the update gate and the candidate. Always three arrays and never one to be sliced: XLA:CPU does
+#: not vectorise a kernel that reads one array at several offsets, which makes loops of small steps eight times slower.
+Gates = tuple[Array, Array, Array]
+
+
 class GRU(nnx.Module):
     """Gated recurrent unit of `hidden` units; see the module's text."""
 
@@ -32,29 +37,40 @@ class GRU(nnx.Module):
 
     def step(self, carry: Float[Array, "*b h"], x: Float[Array, "*b i"]) -> Float[Array, "*b h"]:
         """The next hidden state."""
-        gates = jnp.matmul(carry, self.recurrent.kernel[...])
-        return _cell(carry, self.input(x), gates, _like(self.candidate_bias[...], carry))
+        gates = _products(carry, _by_gate(self.recurrent.kernel[...]))
+        return _cell(carry, self.inputs(x), gates, _like(self.candidate_bias[...], carry))
 
     def unroll(
         self, carry: Float[Array, "B h"], x: Float[Array, "T B i"], reset: Bool[Array, "T B"]
     ) -> Float[Array, "T B h"]:
         """Hidden states after each step; where `reset` is true the state before that step is zero."""
-        return gru_scan(carry, self.input(x), reset, self.recurrent.kernel[...], self.candidate_bias[...])
+        return gru_scan(carry, self.inputs(x), reset, self.recurrent.kernel[...], self.candidate_bias[...])
+
+    def inputs(self, x: Float[Array, "*b i"]) -> Gates:
+        """What the input adds to each gate."""
+        return _by_gate(self.input(x))
 
 
 def _like(bias: Float[Array, " h"], x: Array) -> Array:
     return bias.reshape((1,) * (x.ndim - 1) + (-1,))
 
 
-def _gates(x: Array, h: Array, bias: Array) -> tuple[Array, Array, Array, Array]:
+def _by_gate(parameter: Float[Array, "*b 3h"]) -> Gates:
+    r, z, n = jnp.split(parameter, 3, axis=-1)
+    return r, z, n
+
+
+def _gates(x: Gates, h: Gates, bias: Array) -> tuple[Array, Array, Array, Array]:
     """Reset gate, update gate, candidate, and the recurrent part of the candidate."""
-    x_r, x_z, x_n = jnp.split(x, 3, axis=-1)
-    h_r, h_z, h_n = jnp.split(h, 3, axis=-1)
-    r, z, h_n = jax.nn.sigmoid(x_r + h_r), jax.nn.sigmoid(x_z + h_z), h_n + bias
-    return r, z, jnp.tanh(x_n + r * h_n), h_n
+    r, z, h_n = jax.nn.sigmoid(x[0] + h[0]), jax.nn.sigmoid(x[1] + h[1]), h[2] + bias
+    return r, z, jnp.tanh(x[2] + r * h_n), h_n
 
 
-def _cell(carry: Array, x: Array, h: Array, bias: Array) -> Array:
+def _products(h: Float[Array, "*b h"], kernels: Gates) -> Gates:
+    return h @ kernels[0], h @ kernels[1], h @ kernels[2]
+
+
+def _cell(carry: Array, x: Gates, h: Gates, bias: Array) -> Array:
     _, z, n, _ = _gates(x, h, bias)
     return (1.0 - z) * n + z * carry
 
@@ -62,20 +78,22 @@ def _cell(carry: Array, x: Array, h: Array, bias: Array) -> Array:
 @jax.custom_vjp
 def gru_scan(
     carry: Float[Array, "B h"],
-    x: Float[Array, "T B 3h"],
+    x: Gates,
     reset: Bool[Array, "T B"],
     kernel: Float[Array, "h 3h"],
     bias: Float[Array, " h"],
 ) -> Float[Array, "T B h"]:
-    """Hidden states of a GRU whose input products `x` are already taken."""
+    """Hidden states of a GRU whose input products `x`, each `[T, B, h]`, are already taken."""
     return _forward(carry, x, reset, kernel, bias)[0]
 
 
 def _forward(carry, x, reset, kernel, bias):
+    kernels, bias_row = _by_gate(kernel), bias[None]
+
     def step(carry, inputs):
         x_t, reset_t = inputs
         before = jnp.where(reset_t[:, None], 0.0, carry)
-        after = _cell(before, x_t, before @ kernel, _like(bias, before))
+        after = _cell(before, x_t, _products(before, kernels), bias_row)
         return after, (after, before)
 
     _, (after, before) = jax.lax.scan(step, carry, (x, reset))
@@ -84,27 +102,28 @@ def _forward(carry, x, reset, kernel, bias):
 
 def _backward(residuals, d_after):
     before, x, reset, kernel, bias = residuals
-    r, z, n, h_n = _gates(x, before @ kernel, _like(bias, before))
+    hidden = kernel.shape[0]
+    r, z, n, h_n = _gates(x, _products(before, _by_gate(kernel)), _like(bias, before))
     # Derivatives of h' by the pre-activations of z and n, and of n's by those of r: all known before the loop.
     by_z = (before - n) * z * (1.0 - z)
     by_n = (1.0 - z) * (1.0 - n**2)
     by_r = h_n * r * (1.0 - r)
+    back = tuple(k.T for k in _by_gate(kernel))
 
     def step(d_carry, inputs):
         d_after_t, by_z_t, by_n_t, by_r_t, r_t, z_t, reset_t = inputs
         d_h = d_after_t + d_carry
         d_n = d_h * by_n_t
-        d_x = jnp.concatenate([d_n * by_r_t, d_h * by_z_t, d_n], axis=-1)
-        d_gates = jnp.concatenate([d_n * by_r_t, d_h * by_z_t, d_n * r_t], axis=-1)
-        d_before = d_h * z_t + d_gates @ kernel.T
-        return jnp.where(reset_t[:, None], 0.0, d_before), (d_x, d_gates)
+        d_r, d_z, d_h_n = d_n * by_r_t, d_h * by_z_t, d_n * r_t
+        d_before = d_h * z_t + d_r @ back[0] + d_z @ back[1] + d_h_n @ back[2]
+        return jnp.where(reset_t[:, None], 0.0, d_before), (d_r, d_z, d_n)
 
     start = jnp.zeros_like(d_after[0])
-    d_carry, (d_x, d_gates) = jax.lax.scan(step, start, (d_after, by_z, by_n, by_r, r, z, reset), reverse=True)
-    hidden = kernel.shape[0]
-    d_kernel = before.reshape(-1, hidden).T @ d_gates.reshape(-1, 3 * hidden)  # [h, T*B] @ [T*B, 3h]
-    d_bias = d_gates[..., 2 * hidden :].sum(axis=(0, 1))
-    return d_carry, d_x, None, d_kernel, d_bias
+    d_carry, (d_r, d_z, d_n) = jax.lax.scan(step, start, (d_after, by_z, by_n, by_r, r, z, reset), reverse=True)
+    d_h_n = d_n * r
+    rows = before.reshape(-1, hidden).T  # [h, T*B]
+    d_kernel = jnp.concatenate([rows @ d.reshape(-1, hidden) for d in (d_r, d_z, d_h_n)], axis=1)
+    return d_carry, (d_r, d_z, d_n), None, d_kernel, d_h_n.sum(axis=(0, 1))
 
 
 gru_scan.defvjp(_forward, _backward)

@@ -67,7 +67,7 @@ def test_hidden_size_may_differ_from_the_input_size_and_the_scan_can_be_batched(
     x, carry, reset = inputs()
     gru = GRU(INPUTS, HIDDEN, rngs=nnx.Rngs(3))
     stacked = jnp.stack([gru.recurrent.kernel[...]] * 2)
-    scan = lambda kernel: gru_scan(carry, gru.input(x), reset, kernel, gru.candidate_bias[...])  # noqa: E731
+    scan = lambda kernel: gru_scan(carry, gru.inputs(x), reset, kernel, gru.candidate_bias[...])  # noqa: E731
     both = jax.vmap(jax.grad(lambda kernel: scan(kernel).sum()))(stacked)
     np.testing.assert_allclose(both[0], both[1])
 

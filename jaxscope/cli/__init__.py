@@ -24,7 +24,7 @@ _FRAME = "─━│┃╭╮╰╯┌┐└┘-= "
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command; exits with 1 (2 where the options cannot be parsed) and one clear line if the input is at fault."""
+    """Run a command; where the input is at fault, exits with one clear line and 1, or 2 for the options themselves."""
     words = [*(sys.argv[1:] if argv is None else argv)]
     known = registry.names(COMMANDS)
     if not words or words[0] in ("-h", "--help"):
@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if words[0] not in known:
         _fail(registry.unknown("there is no command", words[0], known))
     _use_compilation_cache()
+    _offer_cpu_devices()
     try:
         command = registry.load(COMMANDS, words[0])
         command.run(_options(command, words[0], words[1:]))
@@ -108,6 +109,16 @@ def _use_compilation_cache() -> None:
 
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     jax.config.update("jax_compilation_cache_dir", os.path.join(base, "jaxscope", "xla"))
+
+
+def _offer_cpu_devices() -> None:
+    """One CPU device per core, so that `--devices` can use them; programs on one device are not affected."""
+    import jax
+
+    if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+        return
+    with contextlib.suppress(RuntimeError):  # JAX is in use already, as when called from Python
+        jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
 
 
 def _fail(message: str, code: int = 1) -> NoReturn:

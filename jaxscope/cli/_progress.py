@@ -125,4 +125,4 @@ def _log(writer, progress: Progress) -> None:
             for who, number in values.items():
                 if name not in ("iteration", "frames", "seed"):
                     tag = f"{name}/{who}" if who else name
-                    writer.add_scalar(f"{tag}/seed {line['seed']}", number, progress.frames)
+                    writer.add_scalar(f"{tag}/seed_{line['seed']}", number, progress.frames)

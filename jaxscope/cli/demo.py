@@ -33,9 +33,9 @@ class Options:
     """Folder for the two runs, the report and the recordings."""
     env: str = "lbf/2s-8x8-2p-3f"
     """Environment; it needs scripted partners."""
-    seeds: int = 3
+    seeds: int = 4
     """Training runs of each method."""
-    frames: int = 1_000_000
+    frames: int = 800_000
     """Environment steps of each training run."""
     episodes: int = 50
     """Episodes per seed, partner and seat in the evaluation."""
@@ -72,10 +72,16 @@ def _require_partners(options: Options) -> None:
 
 def _runs(options: Options) -> dict[str, RunSettings]:
     ppo = PPOConfig(frames=options.frames)
+    common = {"env": options.env, "seeds": options.seeds, "devices": _devices(options.seeds)}
     return {
-        "self-play": RunSettings("self-play", options.env, self_play.Config(ppo), options.seeds),
-        "popplay": RunSettings("popplay", options.env, popplay.Config(ppo), options.seeds, partners=("training",)),
+        "self-play": RunSettings("self-play", config=self_play.Config(ppo), **common),
+        "popplay": RunSettings("popplay", config=popplay.Config(ppo), partners=("training",), **common),
     }
+
+
+def _devices(seeds: int) -> int:
+    """The most devices over which seeds divide evenly: those need not talk to each other."""
+    return max(n for n in range(1, jax.device_count() + 1) if seeds % n == 0)
 
 
 def _record(folder: Path) -> None:

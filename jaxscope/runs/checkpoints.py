@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,10 @@ import jax.numpy as jnp
 import orbax.checkpoint as ocp
 from jax.sharding import SingleDeviceSharding
 
+from jaxscope.runs.seals import seal, verify
 from jaxscope.types import PyTree
+
+_ROOM_FOR_METADATA = 512 * 1024  # bytes
 
 
 class Checkpoints:
@@ -31,6 +35,7 @@ class Checkpoints:
         # What Orbax logs as an error it also raises; a user is told once.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
         self._folder = folder.resolve()
+        self._writable = writable
         self._manager = None
         if writable:
             options = ocp.CheckpointManagerOptions(max_to_keep=keep, cleanup_tmp_directories=True)
@@ -50,9 +55,13 @@ class Checkpoints:
             OSError: this write or the one before failed.
         """
         assert self._manager is not None
-        if self._manager.latest_step() != iteration:
-            with self._writing():
-                self._manager.save(iteration, args=ocp.args.StandardSave(_without_keys(state)))
+        if self._manager.latest_step() == iteration:
+            return
+        plain = _without_keys(state)
+        self._finish()
+        with self._writing():
+            self._require_room(sum(leaf.nbytes for leaf in jax.tree.leaves(plain)))
+            self._manager.save(iteration, args=ocp.args.StandardSave(plain))
 
     def restore(self, like: PyTree, iteration: int | None = None) -> PyTree:
         """The state of a checkpoint (the newest by default), with the structure and sharding of `like`.
@@ -66,10 +75,12 @@ class Checkpoints:
         if self._manager is None or iteration is None:
             raise ValueError(f"{self._folder} holds no complete checkpoint")
         abstract = jax.tree.map(_abstract, like)
+        checkpoint = self._folder / str(iteration)
         try:
+            verify(checkpoint)
             state = self._manager.restore(iteration, args=ocp.args.StandardRestore(abstract))
         except Exception as error:  # storage raises many kinds; a damaged checkpoint is one thing to a user
-            raise ValueError(f"checkpoint {self._folder / str(iteration)} is broken: {_first_line(error)}") from error
+            raise ValueError(f"checkpoint {checkpoint} is broken: {_first_line(error)}") from error
         return jax.tree.map(lambda leaf, was: jax.random.wrap_key_data(leaf) if _is_key(was) else leaf, state, like)
 
     def close(self) -> None:
@@ -81,10 +92,24 @@ class Checkpoints:
         if self._manager is None:
             return
         try:
-            with self._writing():
-                self._manager.wait_until_finished()
+            self._finish()
         finally:
             self._manager.close()
+
+    def _finish(self) -> None:
+        """Wait for the write in progress, and note what was written."""
+        assert self._manager is not None
+        with self._writing():
+            self._manager.wait_until_finished()
+            written = [self._folder / str(iteration) for iteration in self._manager.all_steps()]
+            for checkpoint in written if self._writable else ():
+                if checkpoint.is_dir():  # a write that failed is counted as a step for a while
+                    seal(checkpoint)
+
+    def _require_room(self, size: int) -> None:
+        """Find out that the disk is full before Orbax does, whose threads would each print a traceback about it."""
+        if shutil.disk_usage(self._folder).free < size + _ROOM_FOR_METADATA:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

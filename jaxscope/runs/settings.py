@@ -115,8 +115,13 @@ def versions() -> dict[str, str]:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, cattrs.BaseValidationError):
-        return "; ".join(cattrs.transform_error(error))
+        return "; ".join(cattrs.transform_error(error, format_exception=_said))
     return str(error)
+
+
+def _said(error: BaseException, kind: type | None) -> str:
+    """Our own complaints in their own words."""
+    return str(error) if isinstance(error, ValueError) else cattrs.v.format_exception(error, kind)
 
 
 _converter = cattrs.Converter(forbid_extra_keys=True)

@@ -74,7 +74,8 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
     flat = jax.tree.map(jnp.ravel, episodes)
     population = learner.population.record(flat.partner, flat.team_return, flat.counted)
     after = Learner(params, opt_state, play, population, key, learner.iteration + 1)
-    of_partners = {"partner_return": population.mean_return, "partner_probability": law}
+    met = jnp.where(population.episodes > 0, population.mean_return, jnp.nan)  # nothing is shown of those never met
+    of_partners = {"partner_return": met, "partner_probability": law}
     return after, metrics | ppo.episode_metrics(episodes) | of_partners
 
 

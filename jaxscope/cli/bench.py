@@ -1,0 +1,46 @@
+"""Measure speed side by side with peers: jaxscope bench envs|train|population|all.
+
+Runs from a checkout, in an environment that also has the peers (`make bench` makes one). Every figure is a median over
+repeats, and contenders take turns within one process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from jaxscope.files import write_text
+
+WHAT = ("envs", "train", "population")
+
+
+@dataclass(frozen=True)
+class Options:
+    what: tyro.conf.Positional[Literal["envs", "train", "population", "all"]] = "all"
+    """What to measure."""
+    repeats: int = 5
+    """Timed calls of each contender, at least 3."""
+    json: Path | None = None
+    """Also write all figures to this file."""
+
+
+def run(options: Options) -> None:
+    if options.repeats < 3:
+        raise ValueError(f"repeats = {options.repeats}: a median needs at least 3")
+    root = Path(__file__).parents[2]
+    if not (root / "benchmarks" / "timing.py").is_file():
+        raise ValueError("benchmarks are not part of the installed package: run this from a checkout of the project")
+    sys.path.insert(0, str(root))
+    timing = importlib.import_module("benchmarks.timing")
+    results = []
+    for what in WHAT if options.what == "all" else (options.what,):
+        results += importlib.import_module(f"benchmarks.{what}").run(options.repeats)
+    if options.json:
+        record = {"machine": timing.machine_record(), "results": results}
+        write_text(options.json, json.dumps(record, indent=2) + "\n")
