@@ -22,7 +22,7 @@ demo: $(VENV)/installed
 	$(BIN)/jaxscope demo
 
 test: $(VENV)/installed-dev lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .

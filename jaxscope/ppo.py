@@ -35,7 +35,7 @@ class PPOConfig:
     """Steps of every environment per iteration; gradients flow through all of them."""
     epochs: int = 4
     """Passes over each rollout."""
-    minibatches: int = 4
+    minibatches: int = 8
     """Optimiser steps per pass; a minibatch holds whole sequences."""
     learning_rate: float = 1e-3
     """Adam's step size at the start."""

@@ -1,0 +1,57 @@
+"""Training on several devices agrees with training on one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxscope.agents.actor_critic import NetworkConfig
+from jaxscope.casting import Partnering
+from jaxscope.ppo import PPOConfig
+from jaxscope.runs import RunSettings, panels
+from jaxscope.runs.loop import compiled_block
+from jaxscope.runs.sharding import shard
+from jaxscope.zsc import popplay, self_play
+
+PPO = PPOConfig(frames=16 * 8 * 10, num_envs=16, num_steps=8, minibatches=2, epochs=1, network=NetworkConfig(8))
+
+
+def settings(method, devices, seeds):
+    config = self_play.Config(PPO) if method == "self-play" else popplay.Config(PPO, Partnering(block_size=2))
+    partners = ("random",) if method == "popplay" else ()
+    return RunSettings(method, "matching/4-8r", config, seeds=seeds, partners=partners, devices=devices)
+
+
+def trained(method, devices, seeds, iterations=3):
+    run = settings(method, devices, seeds)
+    env = run.make_env()
+    panel = panels.resolve(run.partners, env) if run.partners else None
+    learners = shard(jax.jit(lambda: panels.begin(run, env, panel))(), devices)
+    placed = learners.play.obs.sharding.num_devices
+    block = compiled_block(run, env, panel.policies if panel else ())
+    learners, metrics = block(learners, jnp.asarray(iterations, jnp.int32))
+    return placed, learners, metrics
+
+
+@pytest.mark.parametrize("method", ["self-play", "popplay"])
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_two_devices_agree_with_one(method, seeds):
+    """Two seeds: a seed per device. One seed: its environments are spread."""
+    _, one, one_metrics = trained(method, 1, seeds)
+    placed, two, two_metrics = trained(method, 2, seeds)
+    assert placed == 2
+    for a, b in zip(jax.tree.leaves(one.params), jax.tree.leaves(two.params), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    for name in ("episodes", "return_sum"):
+        np.testing.assert_allclose(one_metrics[name], two_metrics[name], atol=1e-4)
+    if method == "popplay":
+        np.testing.assert_allclose(one.population.mean_return, two.population.mean_return, atol=1e-5)
+
+
+def test_what_cannot_be_divided_is_refused():
+    run = settings("self-play", 1, 1)
+    learners = jax.eval_shape(lambda: panels.begin(run, run.make_env(), None))
+    with pytest.raises(ValueError, match="divides neither seeds = 1 nor num_envs = 16"):
+        shard(learners, 3)
+    with pytest.raises(ValueError, match="this machine has"):
+        shard(learners, 1000)
