@@ -18,7 +18,6 @@ from jaxtyping import Array, Bool, Float
 
 from jaxscope.agents.initialisers import orthogonal
 
-
 #: For the reset gate, the update gate and the candidate. Always three arrays and never one to be sliced: XLA:CPU does
 #: not vectorise a kernel that reads one array at several offsets, which makes loops of small steps eight times slower.
 Gates = tuple[Array, Array, Array]

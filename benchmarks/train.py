@@ -22,7 +22,7 @@ ITERATIONS = 4
 
 def ours(method: str, devices: int, num_envs: int = 256, num_steps: int = 50) -> Contender:
     """One seed of a method, rollout and update."""
-    ppo = PPOConfig(frames=10**9, num_envs=num_envs, num_steps=num_steps)
+    ppo = PPOConfig(frames=10**9, num_envs=num_envs, num_steps=num_steps, minibatches=4)  # as the peer
     config = self_play.Config(ppo) if method == "self-play" else popplay.Config(ppo)
     partners = () if method == "self-play" else ("training",)
     settings = RunSettings(

@@ -4,14 +4,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from games import Clock
-from test_ppo import SMALL, partners_of
 
 from jaxscope import dispatch, make, ppo, rollout
-from jaxscope.casting import Partnering, recast
+from jaxscope.casting import Casting, Partnering, recast
 from jaxscope.types import View
+from tests.games import Clock
+from tests.test_ppo import SMALL, partners_of
 
 ENV = make("matching/4-8r")
+
+
+def casting_of(play: rollout.Play) -> Casting:
+    assert play.casting is not None
+    return play.casting
 
 
 def acting_parts(num_envs, block):
@@ -84,12 +89,13 @@ def test_single_environments_change_partner_and_seat_only_when_an_episode_begins
     second, _, episodes = rollout.with_partners(
         env, policy, panel.policies, params, panel.population, partnering, first, 1, jax.random.key(3)
     )
-    np.testing.assert_array_equal(first.casting.partner, play.casting.partner)
-    np.testing.assert_array_equal(first.casting.seat, play.casting.seat)
+    begun, kept, drawn = casting_of(play), casting_of(first), casting_of(second)
+    np.testing.assert_array_equal(kept.partner, begun.partner)
+    np.testing.assert_array_equal(kept.seat, begun.seat)
     assert episodes.counted.all()
-    np.testing.assert_array_equal(episodes.partner[0], first.casting.partner)
-    assert (second.casting.partner != first.casting.partner).any()
-    assert (second.casting.seat != first.casting.seat).any()
+    np.testing.assert_array_equal(episodes.partner[0], kept.partner)
+    assert (drawn.partner != kept.partner).any()
+    assert (drawn.seat != kept.seat).any()
 
 
 def test_actions_reach_the_seats_they_are_meant_for():
@@ -107,9 +113,9 @@ def test_actions_reach_the_seats_they_are_meant_for():
         return view.seat, casting.memory  # a partner names the seat it sits in
 
     own = jnp.full(num_envs, 3)
-    actions, _ = rollout._partner_actions(acting, play, play.casting, own, jax.random.key(1))
+    actions, _ = rollout._partner_actions(acting, play, casting_of(play), own, jax.random.key(1))
     for b in range(num_envs):
-        want = [3 if seat == int(play.casting.seat[b]) else seat for seat in range(3)]
+        want = [3 if seat == int(casting_of(play).seat[b]) else seat for seat in range(3)]
         assert actions[:, b].tolist() == want
 
 

@@ -38,6 +38,7 @@ def test_cell_equals_flax():
     gru.candidate_bias[...] = jnp.linspace(-1, 1, HIDDEN)
     x, carry, _ = inputs()
     names = ("r", "z", "n")
+    assert gru.input.bias is not None
     kernels = dict(zip(names, jnp.split(gru.input.kernel[...], 3, axis=1), strict=True))
     biases = dict(zip(names, jnp.split(gru.input.bias[...], 3), strict=True))
     recurrent = dict(zip(names, jnp.split(gru.recurrent.kernel[...], 3, axis=1), strict=True))

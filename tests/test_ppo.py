@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from games import Clock
 
 from jaxscope import make, ppo, rollout
 from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
@@ -15,6 +14,7 @@ from jaxscope.casting import Partnering
 from jaxscope.panel import Panel, join
 from jaxscope.ppo import Batch, PPOConfig
 from jaxscope.zsc import popplay, self_play
+from tests.games import Clock
 
 SMALL = PPOConfig(frames=8 * 8 * 4, num_envs=8, num_steps=8, minibatches=2, network=NetworkConfig(8))
 CLOCK = Clock(horizon=6, shortest=2, longest=9)  # ends of both kinds inside a rollout

@@ -16,7 +16,7 @@ import jaxscope.agents.partners.lbf
 import jaxscope.envs
 from jaxscope import registry
 from jaxscope.agents.actor_critic import NetworkConfig
-from jaxscope.agents.scripted import description, partner_names
+from jaxscope.agents.scripted import description, partner_names, role
 from jaxscope.casting import Partnering
 from jaxscope.envs.lbf import NORTH
 from jaxscope.evaluation import evaluate
@@ -204,3 +204,9 @@ def test_links_lead_somewhere():
     assert len(targets) >= 6
     for target in targets:
         assert (ROOT / "".join(target)).is_file(), target
+
+
+def test_table_of_partners_is_the_one_listed():
+    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (.+) \|$", (ROOT / "docs" / "partners.md").read_text(), re.MULTILINE)
+    listed = [(name, role(name, "lbf"), description(name, "lbf")) for name in partner_names("lbf")]
+    assert sorted(rows) == sorted(listed)

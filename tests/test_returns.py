@@ -27,7 +27,8 @@ def test_gae_equals_the_textbook_loop(steps, seed, gamma, lam):
     rng = np.random.default_rng(seed)
     reward, value, next_value = rng.normal(size=(3, steps, 3)).astype(np.float32)
     terminated, truncated = rng.random((2, steps, 3)) < 0.3
-    got = gae(*map(jnp.asarray, (reward, value, next_value, terminated, truncated)), gamma, lam)
+    arrays = (jnp.asarray(x) for x in (reward, value, next_value, terminated, truncated))
+    got = gae(*arrays, gamma=gamma, gae_lambda=lam)
     want = textbook_gae(reward, value, next_value, terminated, truncated, gamma, lam)
     np.testing.assert_allclose(got, want, atol=1e-5)
 
