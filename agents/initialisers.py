@@ -40,7 +40,8 @@ def polar_factor(matrix: Float[Array, "n m"]) -> Float[Array, "n m"]:
     start = tall / jnp.linalg.norm(tall)
 
     def step(_, x: Array) -> Array:
-        return 1.5 * x - 0.5 * x @ (x.T @ x)
+        gram = jnp.matmul(x.T, x, precision="highest")  # reduced precision would leave it far from orthogonal
+        return 1.5 * x - 0.5 * jnp.matmul(x, gram, precision="highest")
 
     x = jax.lax.fori_loop(0, _ITERATIONS, step, start)
     return x if tall is matrix else x.T

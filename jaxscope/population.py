@@ -32,6 +32,8 @@ class Population:
     age: Int[Array, " K"]  # pushes since the member came in
     filled: Bool[Array, " K"]  # slots that hold a member
     cursor: Int[Array, ""]  # the slot that the next push takes
+    tally_return: Float[Array, " K"]  # summed over episodes that are not in the mean yet
+    tally_episodes: Int[Array, " K"]
     sizes: tuple[int, ...] = struct.field(pytree_node=False)  # members per kind
 
     @classmethod
@@ -71,7 +73,9 @@ class Population:
             episodes=joined("episodes"),
             age=joined("age"),
             filled=joined("filled"),
-            cursor=jnp.zeros((), jnp.int32),
+            cursor=populations[0].cursor if len(populations) == 1 else jnp.zeros((), jnp.int32),
+            tally_return=joined("tally_return"),
+            tally_episodes=joined("tally_episodes"),
         )
 
     @classmethod
@@ -85,6 +89,8 @@ class Population:
             age=jnp.zeros(k, jnp.int32),
             filled=jnp.full(k, filled),
             cursor=jnp.zeros((), jnp.int32),
+            tally_return=jnp.zeros(k),
+            tally_episodes=jnp.zeros(k, jnp.int32),
         )
 
     @property
@@ -122,6 +128,8 @@ class Population:
             members=(jax.tree.map(put, self.members[0], member),),
             mean_return=self.mean_return.at[slot].set(0.0),
             episodes=self.episodes.at[slot].set(0),
+            tally_return=self.tally_return.at[slot].set(0.0),
+            tally_episodes=self.tally_episodes.at[slot].set(0),
             age=(self.age + self.filled).at[slot].set(0),
             filled=self.filled.at[slot].set(True),
             cursor=(slot + 1) % self.capacity,
@@ -140,24 +148,42 @@ class Population:
         returns = jnp.where(self.episodes > 0, self.mean_return, -jnp.inf)
         return rank_law(returns, self.filled, beta, ties)
 
-    def record(
-        self, ids: Int[Array, " M"], returns: Float[Array, " M"], finished: Bool[Array, " M"], decay: float = 0.0
-    ) -> Population:
-        """Fold in the returns of finished episodes.
+    def tally(self, ids: Int[Array, " M"], returns: Float[Array, " M"], finished: Bool[Array, " M"]) -> Population:
+        """Count finished episodes, to enter the means at the next `settle`.
 
         Args:
             ids: the member met in each row.
             returns: undiscounted team return of the episode, read where `finished`.
             finished: rows that hold a complete episode.
-            decay: weight of the old mean; 0 keeps the mean of the most recent episodes only (PopGen, appendix B.1).
         """
         counts = jax.ops.segment_sum(finished.astype(jnp.int32), ids, self.capacity)
         sums = jax.ops.segment_sum(jnp.where(finished, returns, 0.0), ids, self.capacity)
-        recent = sums / jnp.maximum(counts, 1)
+        return dataclasses.replace(
+            self, tally_return=self.tally_return + sums, tally_episodes=self.tally_episodes + counts
+        )
+
+    def settle(self, decay: float = 0.0) -> Population:
+        """Let the tallied episodes enter the means; members without any keep theirs.
+
+        Args:
+            decay: weight of the old mean; 0 keeps the mean of the most recent episodes only (PopGen, appendix B.1).
+        """
+        counted = self.tally_episodes > 0
+        recent = self.tally_return / jnp.maximum(self.tally_episodes, 1)
         mixed = jnp.where(self.episodes > 0, decay * self.mean_return + (1.0 - decay) * recent, recent)
         return dataclasses.replace(
-            self, mean_return=jnp.where(counts > 0, mixed, self.mean_return), episodes=self.episodes + counts
+            self,
+            mean_return=jnp.where(counted, mixed, self.mean_return),
+            episodes=self.episodes + self.tally_episodes,
+            tally_return=jnp.zeros_like(self.tally_return),
+            tally_episodes=jnp.zeros_like(self.tally_episodes),
         )
+
+    def record(
+        self, ids: Int[Array, " M"], returns: Float[Array, " M"], finished: Bool[Array, " M"], decay: float = 0.0
+    ) -> Population:
+        """`tally` and `settle` at once."""
+        return self.tally(ids, returns, finished).settle(decay)
 
 
 def rank_law(

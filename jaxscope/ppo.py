@@ -121,7 +121,7 @@ def policy(cfg: PPOConfig, env: Environment) -> RecurrentPolicy:
 def advantages(cfg: PPOConfig, trajectory: Trajectory) -> Float[Array, "T R"]:
     """Generalised advantage estimates of a rollout."""
     t = trajectory
-    terminated = t.terminated if cfg.bootstrap_truncation else t.terminated | t.truncated
+    terminated = t.terminated if cfg.bootstrap_truncation else t.terminated | t.time_limit
     return returns.gae(t.reward, t.act.value, t.next_value, terminated, t.truncated, cfg.gamma, cfg.gae_lambda)
 
 

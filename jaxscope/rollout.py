@@ -42,7 +42,8 @@ class Trajectory(NamedTuple):
     act: Act  # [T, R]
     reward: Float[Array, "T R"]  # team reward
     terminated: Bool[Array, "T R"]
-    truncated: Bool[Array, "T R"]
+    truncated: Bool[Array, "T R"]  # cut while going on: at the time limit, or because new partners are drawn
+    time_limit: Bool[Array, "T R"]  # cut at the time limit
     next_value: Float[Array, "T R"]  # value of the observation after the step, before any reset
     carry: Float[Array, "R h"]  # recurrent state before the first step
 
@@ -146,7 +147,7 @@ def self_play(
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
     last_obs = rearrange(after.obs, "a b ... -> (a b) ...")
-    return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
+    return after, _trajectory(env, policy, params, play, after, steps, steps.truncated, ahead, last_obs), episodes
 
 
 def with_partners(
@@ -189,11 +190,12 @@ def with_partners(
         )
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
+    time_limit = steps.truncated
     cut = jnp.asarray(closing) & ~(steps.terminated[-1] | steps.truncated[-1])
     steps = steps._replace(truncated=steps.truncated.at[-1].set(steps.truncated[-1] | cut))
     assert after.casting is not None
     last_obs = _seat_rows(after.obs, after.casting.seat)
-    return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
+    return after, _trajectory(env, policy, params, play, after, steps, time_limit, ahead, last_obs), episodes
 
 
 class _Step(NamedTuple):
@@ -261,6 +263,7 @@ def _trajectory(
     play: Play,
     after: Play,
     steps: _Step,
+    time_limit: Bool[Array, "T R"],
     ahead: _Ahead,
     last_obs: Array,
 ) -> Trajectory:
@@ -274,6 +277,7 @@ def _trajectory(
         steps.reward,
         steps.terminated,
         steps.truncated,
+        time_limit,
         next_value,
         play.carry,
     )

@@ -49,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except (ValueError, FloatingPointError, ImportError) as error:
+        if os.environ.get("JAXSCOPE_TRACEBACK"):  # for authors of environments and partners
+            raise
         _fail(str(error))
     except OSError as error:
         if error.errno == errno.ENOSPC:
@@ -118,7 +120,11 @@ def _offer_cpu_devices() -> None:
     if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
     with contextlib.suppress(RuntimeError):  # JAX is in use already, as when called from Python
-        jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+        jax.config.update("jax_num_cpu_devices", _usable_cores())
+
+
+def _usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _fail(message: str, code: int = 1) -> NoReturn:

@@ -38,5 +38,9 @@ def run(options: Options) -> None:
     records = evaluate_runs(options.runs, options.episodes, options.seed, options.partners)
     for table in result_tables(records):
         console().print(table)
+    for folder, record in zip(options.runs, records, strict=True):
+        for name, group in record["groups"].items():
+            if group["met_in_training"]:
+                print(f"{folder} met these {name} partners in training: {', '.join(group['met_in_training'])}")
     if options.json:
         write_text(options.json, json.dumps(records, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Cross-play: everybody with everybody, in both seats."""
+"""Cross-play: everybody with everybody, in all ordered pairs."""
 
 from __future__ import annotations
 

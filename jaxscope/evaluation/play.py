@@ -45,7 +45,8 @@ def play_teams(
     """Play `episodes` episodes of every team, to the end of the game or the time limit.
 
     Teams are played one after the other, each in one batch, so memory does not grow with their number, and one program
-    serves any members of the population. All teams meet the same first states.
+    serves any members of the population. All teams meet the same first states, and the same
+    noise in their actions.
 
     Args:
         teams: the member in each seat.
@@ -58,7 +59,10 @@ def play_teams(
         def step(game: _Game) -> _Game:
             return _step(env, policies, population, team, game, jax.random.fold_in(step_key, game.time))
 
-        return jax.lax.while_loop(lambda game: jnp.any(game.running), step, game).outcome
+        def goes_on(game: _Game) -> Bool[Array, ""]:
+            return jnp.any(game.running) & (game.time < env.horizon)
+
+        return jax.lax.while_loop(goes_on, step, game).outcome
 
     return jax.lax.map(play_team, teams)
 

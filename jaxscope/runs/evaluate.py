@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.scripted import description, family, partner_names
 from jaxscope.evaluation import Evaluation, evaluate
@@ -33,7 +34,8 @@ def evaluate_runs(
     Args:
         folders: runs; their environments may differ.
         episodes: per seed, partner and seat.
-        partners: judge with these instead (see `panels.resolve`), as a group called `chosen`.
+        partners: judge with these instead (see `panels.resolve`), as a group called `chosen`; the records then go to
+            `eval-chosen.json` and leave the main result alone.
 
     Returns:
         The records written, in the order of `folders`.
@@ -44,7 +46,7 @@ def evaluate_runs(
         of_env = [(folder, s) for folder, s in zip(folders, asked, strict=True) if s.env == env_name]
         records |= _evaluate_in(of_env[0][1].make_env(), of_env, episodes, seed, partners)
     for folder, record in records.items():
-        write_text(folder / "eval.json", json.dumps(record, indent=2) + "\n")
+        write_text(folder / ("eval-chosen.json" if partners else "eval.json"), json.dumps(record, indent=2) + "\n")
     return [records[folder] for folder in folders]
 
 
@@ -60,7 +62,12 @@ def crossplay_runs(
     members = [_unique(panels.of_run(folder, env), folder) for folder in folders]
     if partners:
         members.append(panels.resolve(partners, env))
-    return env, crossplay(env, join(*members), episodes, jax.random.key(seed))
+    return env, crossplay(env, join(*members), episodes, _games_key(seed))
+
+
+def _games_key(seed: int) -> PRNGKeyArray:
+    """The root of evaluation games, apart from that of training with the same seed."""
+    return jax.random.fold_in(jax.random.key(seed), 1)
 
 
 def _unique(panel: Panel, folder: Path) -> Panel:
@@ -83,10 +90,10 @@ def _evaluate_in(env: Environment, runs, episodes: int, seed: int, partners: Seq
     learners = join(*learned.values(), bounds)
     met_in = {folder: _told_apart(panel, folder) for folder, panel in met.items()}
     everyone = _merged([*groups.values(), *met_in.values()])
-    result = evaluate(env, learners, everyone, episodes, jax.random.key(seed))
+    result = evaluate(env, learners, everyone, episodes, _games_key(seed))
     records = {}
     for folder, settings in runs:
-        record = _header(iterations[folder], settings, episodes)
+        record = _header(iterations[folder], settings, episodes, seed)
         of_run = {name: (panel.names, panel.names) for name, panel in groups.items()}
         if folder in met:
             of_run["training"] = (met_in[folder].names, met[folder].names)
@@ -94,6 +101,9 @@ def _evaluate_in(env: Environment, runs, episodes: int, seed: int, partners: Seq
             name: _group(env, result, learned[folder].names, found_as, shown_as, bounds.names)
             for name, (found_as, shown_as) in of_run.items()
         }
+        trained_with = set(met[folder].names) if folder in met else set()
+        for name, group in record["groups"].items():
+            group["met_in_training"] = [] if name == "training" else sorted(trained_with & set(group["partners"]))
         record["self_play"] = _self_play(env, learned[folder], episodes, seed)
         records[folder] = record
     return records
@@ -124,12 +134,14 @@ def _merged(groups: list[Panel]) -> Panel:
     return merged
 
 
-def _header(iteration: int, settings, episodes: int) -> dict[str, Any]:
+def _header(iteration: int, settings, episodes: int, seed: int) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "method": settings.method,
         "env": settings.env,
         "episodes": episodes,
+        "seed": seed,
+        "versions": run_settings.versions(),
         "checkpoint": {"iteration": iteration, "frames": iteration * settings.config.ppo.frames_per_iteration},
     }
 
@@ -169,4 +181,4 @@ def _describe(name: str, env: Environment) -> str:
 def _self_play(env: Environment, panel: Panel, episodes: int, seed: int) -> list[float]:
     """Mean return of every seed with itself in all seats."""
     teams = [[member] * env.num_agents for member in range(len(panel.names))]
-    return play(env, panel, teams, episodes, jax.random.key(seed)).team_return.mean(axis=1).tolist()
+    return play(env, panel, teams, episodes, _games_key(seed)).team_return.mean(axis=1).tolist()

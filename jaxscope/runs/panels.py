@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -110,7 +111,7 @@ def save(panel: Panel, folder: Path) -> None:
         if isinstance(policy, Scripted):
             kinds.append({"kind": "scripted", "names": names, "partner": names[0]})
         elif isinstance(policy, RecurrentPolicy):
-            kinds.append({"kind": "recurrent", "names": names, "hidden": policy.network.hidden})
+            kinds.append({"kind": "recurrent", "names": names, "network": dataclasses.asdict(policy.network)})
         else:
             raise ValueError(f"members of type {type(policy).__name__} cannot be kept with a run")
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +135,7 @@ def load(folder: Path, env: Environment) -> Panel:
         policies = tuple(
             Panel.scripted(env, [kind["partner"]]).policies[0]
             if kind["kind"] == "scripted"
-            else RecurrentPolicy.of(env, NetworkConfig(kind["hidden"]))
+            else RecurrentPolicy.of(env, NetworkConfig(**kind["network"]))
             for kind in kinds
         )
         sizes = [len(kind["names"]) for kind in kinds]

@@ -72,7 +72,10 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
     )
     params, opt_state, metrics = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
     flat = jax.tree.map(jnp.ravel, episodes)
-    population = learner.population.record(flat.partner, flat.team_return, flat.counted)
+    population = learner.population.tally(flat.partner, flat.team_return, flat.counted)
+    # A mean over part of a period would favour what ends early; environments on their own have no period.
+    due = closing if cfg.partnering.dispatch == "block" else jnp.ones((), bool)
+    population = jax.tree.map(lambda new, old: jnp.where(due, new, old), population.settle(), population)
     after = Learner(params, opt_state, play, population, key, learner.iteration + 1)
     met = jnp.where(population.episodes > 0, population.mean_return, jnp.nan)  # nothing is shown of those never met
     of_partners = {"partner_return": met, "partner_probability": law}
