@@ -141,7 +141,7 @@ def machine_record() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "cores_allowed": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "load_average": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
-        "system": platform.platform(),
+        "system": platform.system(),
         "python": platform.python_version(),
         "backend": jax.default_backend(),
         "devices": [device.device_kind for device in jax.devices()],

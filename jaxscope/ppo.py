@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxscope import losses, returns
 from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
+from jaxscope.placement import spread
 from jaxscope.population import Population
 from jaxscope.rollout import Episodes, Play, Trajectory
 from jaxscope.types import Environment, PyTree
@@ -157,9 +158,9 @@ def shuffled(batch: Batch, minibatches: int, key: PRNGKeyArray) -> Batch:
     order = jax.random.permutation(key, rows)
 
     def split(x: Array) -> Array:
-        return rearrange(x[:, order], "t (m r) ... -> m t r ...", m=minibatches)
+        return spread(rearrange(x[:, order], "t (m r) ... -> m t r ...", m=minibatches), 2)
 
-    carry = rearrange(batch.trajectory.carry[order], "(m r) h -> m r h", m=minibatches)
+    carry = spread(rearrange(batch.trajectory.carry[order], "(m r) h -> m r h", m=minibatches), 1)
     trajectory = jax.tree.map(split, batch.trajectory._replace(carry=None))
     return Batch(trajectory._replace(carry=carry), split(batch.advantage))
 

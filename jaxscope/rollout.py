@@ -28,7 +28,7 @@ class Play(NamedTuple):
     env_state: PyTree  # [B, ...]
     obs: Float[Array, "A B *o"]
     reset: Bool[Array, " B"]  # obs begins an episode
-    carry: Float[Array, "R h"]  # the learner's recurrent state; R = A * B rows in self-play, B with partners
+    carry: Float[Array, "R h"]  # the learner's recurrent state; R = B * A rows in self-play, B with partners
     episode_return: Float[Array, " B"]  # team return so far
     episode_length: Int[Array, " B"]
     casting: Casting | None  # who sits where; None in self-play
@@ -131,14 +131,14 @@ def self_play(
 
     def step(play: Play, time: Int[Array, ""]) -> tuple[Play, tuple]:
         act_key, env_key = jax.random.split(jax.random.fold_in(key, time))
-        obs = rearrange(play.obs, "a b ... -> (a b) ...")
-        reset = jnp.tile(play.reset, seats)
+        obs = rearrange(play.obs, "a b ... -> (b a) ...")
+        reset = jnp.repeat(play.reset, seats)
         carry, act = policy.step(params, play.carry, obs, reset, act_key)
-        actions = rearrange(act.action, "(a b) ... -> a b ...", a=seats)
+        actions = rearrange(act.action, "(b a) ... -> a b ...", a=seats)
         stepped = step_envs(env, play.env_state, actions, env_key)
         after, episodes = _account(play, stepped, carry, jnp.ones_like(play.reset), jnp.zeros_like(play.episode_length))
-        final_obs = rearrange(stepped.final_obs, "a b ... -> (a b) ...")
-        rows = lambda x: jnp.tile(x, seats)  # noqa: E731  # [B] -> [A * B]
+        final_obs = rearrange(stepped.final_obs, "a b ... -> (b a) ...")
+        rows = lambda x: jnp.repeat(x, seats)  # noqa: E731  # [B] -> [B * A]
         return after, (
             _Step(obs, reset, act, rows(stepped.reward), rows(stepped.terminated), rows(stepped.truncated)),
             _Ahead(final_obs, carry),
@@ -146,7 +146,7 @@ def self_play(
         )
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
-    last_obs = rearrange(after.obs, "a b ... -> (a b) ...")
+    last_obs = rearrange(after.obs, "a b ... -> (b a) ...")
     return after, _trajectory(env, policy, params, play, after, steps, steps.truncated, ahead, last_obs), episodes
 
 

@@ -19,7 +19,7 @@ from jaxscope.runs.checkpoints import Checkpoints
 from jaxscope.runs.interrupt import HeldInterrupt
 from jaxscope.runs.metrics import MetricsLog, summarise
 from jaxscope.runs.settings import RunSettings
-from jaxscope.runs.sharding import shard
+from jaxscope.runs.sharding import mesh_of, shard
 from jaxscope.types import Environment, Policy
 
 
@@ -117,7 +117,16 @@ def compiled_block(settings: RunSettings, env: Environment, policies: tuple[Poli
 
         return jax.lax.fori_loop(0, n, body, (learners, room))
 
-    return jax.jit(block, donate_argnums=0)
+    compiled = jax.jit(block, donate_argnums=0)
+    if settings.devices == 1:
+        return compiled
+    mesh = mesh_of(settings.devices, settings.seeds, settings.config.ppo.num_envs)
+
+    def on_mesh(learners: Learner, n: Int[Array, ""]) -> tuple[Learner, Metrics]:
+        with jax.set_mesh(mesh):
+            return compiled(learners, n)
+
+    return on_mesh
 
 
 def _run(settings, env, panel, learners, start: int, checkpoints: Checkpoints, log: MetricsLog, report) -> Learner:

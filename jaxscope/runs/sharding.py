@@ -10,8 +10,27 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxscope.placement import ENVIRONMENTS
 from jaxscope.ppo import Learner
 from jaxscope.types import PyTree
+
+SEEDS = "seeds"
+
+
+def mesh_of(devices: int, seeds: int, num_envs: int) -> Mesh:
+    """The mesh of one axis over which seeds, or else environments, are spread.
+
+    Raises:
+        ValueError: there are fewer devices, or neither seeds nor environments divide evenly.
+    """
+    if devices > jax.device_count():
+        raise ValueError(f"devices = {devices}: this machine has {jax.device_count()}")
+    if seeds % devices and num_envs % devices:
+        raise ValueError(
+            f"devices = {devices} divides neither seeds = {seeds} nor num_envs = {num_envs}, one of which it must"
+        )
+    axis = SEEDS if seeds % devices == 0 else ENVIRONMENTS
+    return Mesh(np.asarray(jax.devices()[:devices]), (axis,))
 
 
 def shard(learners: Learner, devices: int) -> Learner:
@@ -25,16 +44,10 @@ def shard(learners: Learner, devices: int) -> Learner:
     """
     if devices == 1:
         return learners
-    if devices > jax.device_count():
-        raise ValueError(f"devices = {devices}: this machine has {jax.device_count()}")
-    mesh = Mesh(np.asarray(jax.devices()[:devices]), ("data",))
     seeds, num_envs = learners.play.reset.shape
-    if seeds % devices == 0:
+    mesh = mesh_of(devices, seeds, num_envs)
+    if mesh.axis_names == (SEEDS,):
         return _place(learners, mesh, 0)
-    if num_envs % devices:
-        raise ValueError(
-            f"devices = {devices} divides neither seeds = {seeds} nor num_envs = {num_envs}, one of which it must"
-        )
     replicated = _place(learners, mesh, None)
     play = learners.play
     casting = play.casting
@@ -54,7 +67,7 @@ def _place(tree: PyTree, mesh: Mesh, axis: int | None) -> PyTree:
     """`tree` with the given axis of every leaf spread over the mesh, or the whole on every device."""
 
     def place(leaf):
-        spec = PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, "data")
+        spec = PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, mesh.axis_names[0])
         sharding = NamedSharding(mesh, spec)
         if isinstance(leaf, jax.ShapeDtypeStruct):
             return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
