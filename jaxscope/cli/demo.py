@@ -35,7 +35,7 @@ class Options:
     """Environment; it needs scripted partners."""
     seeds: int = 4
     """Training runs of each method."""
-    frames: int = 800_000
+    frames: int = 600_000
     """Environment steps of each training run."""
     episodes: int = 50
     """Episodes per seed, partner and seat in the evaluation."""
