@@ -45,6 +45,8 @@ def test_two_devices_agree_with_one(method, seeds):
     for name in ("episodes", "return_sum"):
         np.testing.assert_allclose(one_metrics[name], two_metrics[name], atol=1e-4)
     if method == "popplay":
+        assert one.population is not None
+        assert two.population is not None
         np.testing.assert_allclose(one.population.mean_return, two.population.mean_return, atol=1e-5)
 
 
