@@ -18,10 +18,6 @@ class Categorical(NamedTuple):
         """One draw per batch entry."""
         return jax.random.categorical(key, self.logits)
 
-    def mode(self) -> Int[Array, "*batch"]:
-        """The likeliest value."""
-        return jnp.argmax(self.logits, axis=-1)
-
     def log_prob(self, value: Int[Array, "*batch"]) -> Float[Array, "*batch"]:
         """Log-probability of `value`, in nats."""
         # A compare-and-sum in place of a gather: gathers and their scatter gradients are slow on every backend.

@@ -42,8 +42,7 @@ class Panel:
     @classmethod
     def learned(cls, policy: Policy, params: PyTree, names: Sequence[str]) -> Panel:
         """Members of one architecture; `params` has a leading member axis as long as `names`."""
-        members = [jax.tree.map(lambda leaf: leaf[index], params) for index in range(len(names))]  # noqa: B023
-        return cls(tuple(names), (policy,), Population.stack(members))
+        return cls(tuple(names), (policy,), Population.stacked(params, len(names)))
 
 
 def join(*panels: Panel) -> Panel:
@@ -90,4 +89,4 @@ def _by_kind(panel: Panel):
 def _population(names: list[str], params: PyTree) -> Population:
     if not jax.tree.leaves(params):
         return Population.scripted(len(names))
-    return Population.stack([jax.tree.map(lambda leaf: leaf[index], params) for index in range(len(names))])  # noqa: B023
+    return Population.stacked(params, len(names))

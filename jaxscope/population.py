@@ -41,8 +41,12 @@ class Population:
         """A full population of one kind from separate parameter pytrees."""
         if not members:
             raise ValueError("a population needs at least one member")
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
-        return cls._with((stacked,), (len(members),), filled=True)
+        return cls.stacked(jax.tree.map(lambda *leaves: jnp.stack(leaves), *members), len(members))
+
+    @classmethod
+    def stacked(cls, members: PyTree, count: int) -> Population:
+        """A full population of one kind whose `count` members are stacked already, leaves `[count, ...]`."""
+        return cls._with((members,), (count,), filled=True)
 
     @classmethod
     def create(cls, example: PyTree, capacity: int) -> Population:

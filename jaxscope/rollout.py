@@ -66,7 +66,6 @@ class Stepped(NamedTuple):
     reward: Float[Array, " B"]
     terminated: Bool[Array, " B"]
     truncated: Bool[Array, " B"]
-    events: dict[str, Array]  # [A, B] each
 
 
 def reset_envs(env: Environment, num_envs: int, key: PRNGKeyArray) -> tuple[Array, PyTree]:
@@ -81,11 +80,8 @@ def step_envs(env: Environment, state: PyTree, actions: Int[Array, "A B"], key: 
     keys = jax.random.split(key, actions.shape[1])
     obs, state, rewards, _, info = jax.vmap(lambda k, s, a: env.step(k, s, a))(keys, state, named)
     stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
-    events = {name: count.T for name, count in info["events"].items()}  # [B, A] -> [A, B]
     reward = env.team_reward(rewards)
-    return Stepped(
-        state, stack(obs), stack(info["final_observation"]), reward, info["terminated"], info["truncated"], events
-    )
+    return Stepped(state, stack(obs), stack(info["final_observation"]), reward, info["terminated"], info["truncated"])
 
 
 def begin_self_play(env: Environment, policy: RecurrentPolicy, num_envs: int, key: PRNGKeyArray) -> Play:

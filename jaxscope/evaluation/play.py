@@ -18,7 +18,6 @@ class Outcome(NamedTuple):
 
     team_return: Float[Array, "C E"]  # undiscounted
     length: Int[Array, "C E"]  # steps
-    terminated: Bool[Array, "C E"]  # the game reached an end of its own within the time limit
     events: dict[str, Float[Array, "C E A"]]  # counts per seat over the episode
 
 
@@ -81,7 +80,6 @@ def _begin(env, policies, population, team, episodes: int, key) -> _Game:
     outcome = Outcome(
         team_return=jnp.zeros(episodes),
         length=jnp.zeros(episodes, jnp.int32),
-        terminated=jnp.zeros(episodes, bool),
         events={name: jnp.zeros((episodes, env.num_agents)) for name in counts},
     )
     stacked = jnp.stack([obs[agent] for agent in env.agents])
@@ -116,7 +114,6 @@ def _step(env, policies, population, team, game: _Game, key) -> _Game:
     outcome = Outcome(
         team_return=before.team_return + jnp.where(counted, env.team_reward(rewards), 0.0),
         length=before.length + counted,
-        terminated=before.terminated | (counted & info["terminated"]),
         events={
             name: total + jnp.where(counted[:, None], info["events"][name], 0.0)
             for name, total in before.events.items()

@@ -147,9 +147,7 @@ def load(folder: Path, env: Environment) -> Panel:
     ]
     members = _restored(folder / "members", like) if jax.tree.leaves(like) else like
     populations = [
-        Population.scripted(size)
-        if not jax.tree.leaves(of_kind)
-        else Population.stack([jax.tree.map(lambda leaf: leaf[i], of_kind) for i in range(size)])  # noqa: B023
+        Population.scripted(size) if not jax.tree.leaves(of_kind) else Population.stacked(of_kind, size)
         for size, of_kind in zip(sizes, members, strict=True)
     ]
     names = tuple(name for kind in kinds for name in kind["names"])
