@@ -1,5 +1,7 @@
 """Checkpoints: what is written comes back, damage is noticed, and readers leave the writer alone."""
 
+import gc
+import re
 from pathlib import Path
 
 import jax
@@ -36,6 +38,26 @@ def test_checkpoints_keep_keys_and_dtypes_and_the_last_two(tmp_path):
         if jnp.issubdtype(old.dtype, jax.dtypes.prng_key):
             old, new = jax.random.key_data(old), jax.random.key_data(new)
         np.testing.assert_array_equal(old, new)
+
+
+@pytest.mark.parametrize(
+    "other, said",
+    [
+        ({"a": jnp.zeros(3), "b": jnp.zeros(2)}, "a is of shape (2,) and should be of shape (3,)"),
+        ({"a": jnp.zeros(2)}, "b is of shape (2,) and should be absent"),
+        ({"a": jnp.zeros(2), "b": jnp.zeros(2), "c": jnp.zeros(1)}, "c is absent and should be of shape (1,)"),
+        ({"a": jnp.zeros(2), "b": {"d": jnp.zeros(2)}}, "b is of shape (2,) and should be absent"),
+    ],
+)
+def test_checkpoint_of_another_kind_is_told_by_its_arrays(other, said, tmp_path):
+    store = Checkpoints(tmp_path)
+    store.save(1, {"a": jnp.zeros(2), "b": jnp.zeros(2)})
+    store.close()
+    store = Checkpoints(tmp_path, writable=False)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        store.restore(other)
+    store.close()
+    gc.collect()  # a read that was given up half way complains when it is collected, which fails the test
 
 
 def test_reader_neither_makes_a_folder_nor_clears_a_write_in_progress(tmp_path):

@@ -42,7 +42,8 @@ class Checkpoints:
         else:
             options = ocp.CheckpointManagerOptions(read_only=True, create=False, save_interval_steps=0)
         if writable or self._folder.is_dir():
-            self._manager = ocp.CheckpointManager(self._folder, options=options)
+            handler = ocp.StandardCheckpointHandler()
+            self._manager = ocp.CheckpointManager(self._folder, options=options, item_handlers=handler)
 
     def latest(self) -> int | None:
         """The iteration of the newest checkpoint."""
@@ -78,6 +79,7 @@ class Checkpoints:
         checkpoint = self._folder / str(iteration)
         try:
             verify(checkpoint)
+            _require_same_arrays(abstract, self._manager.item_metadata(iteration))
             state = self._manager.restore(iteration, args=ocp.args.StandardRestore(abstract))
         except Exception as error:  # storage raises many kinds; a damaged checkpoint is one thing to a user
             raise ValueError(f"checkpoint {checkpoint} is broken: {_first_line(error)}") from error
@@ -128,6 +130,25 @@ class Checkpoints:
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
+
+
+def _require_same_arrays(expected: PyTree, metadata: Any) -> None:
+    """Compare names and shapes before anything is read: Orbax notices a difference only in the middle of its reads."""
+    if metadata is None:
+        raise ValueError("it does not say which arrays it holds")
+    expected, found = _shapes(expected), _shapes(metadata.tree)
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise ValueError(f"{name} is {_shown(found.get(name))} and should be {_shown(expected.get(name))}")
+
+
+def _shapes(tree: PyTree) -> dict[str, tuple[int, ...]]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): tuple(leaf.shape) for path, leaf in leaves}
+
+
+def _shown(shape: tuple[int, ...] | None) -> str:
+    return "absent" if shape is None else f"of shape {shape}"
 
 
 def _is_key(leaf: Any) -> bool:
