@@ -41,7 +41,7 @@ def test_checkpoints_keep_keys_and_dtypes_and_the_last_two(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "other, said",
+    ("other", "said"),
     [
         ({"a": jnp.zeros(3), "b": jnp.zeros(2)}, "a is of shape (2,) and should be of shape (3,)"),
         ({"a": jnp.zeros(2)}, "b is of shape (2,) and should be absent"),

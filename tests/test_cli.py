@@ -153,8 +153,10 @@ def test_bad_input_about_runs_is_one_line(capsys, tmp_path, monkeypatch):
     config = json.loads((other / "config.json").read_text())
     (other / "config.json").write_text(json.dumps(config | {"env": "matching/5-8r"}))
     assert "cross-play needs runs of one environment" in refusal(capsys, "crossplay", run, other)
-    assert "is broken" in (said := refusal(capsys, "eval", other, "--partners", "random"))
-    assert "of shape" in said and "should be" in said
+    said = refusal(capsys, "eval", other, "--partners", "random")
+    assert "is broken" in said
+    assert "of shape" in said
+    assert "should be" in said
 
 
 def test_broken_checkpoint_is_one_line(capsys, tmp_path):
