@@ -9,15 +9,17 @@ replay of the loss.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from einops import rearrange
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxscope.agents.actor_critic import Act, RecurrentPolicy
 from jaxscope.casting import Casting, Partnering, recast
+from jaxscope.placement import ENVIRONMENTS
 from jaxscope.population import Population
 from jaxscope.types import Environment, Policy, PyTree, View
 
@@ -115,6 +117,25 @@ def _fresh(obs: Array, state: PyTree, carry: Array, casting: Casting | None) -> 
         carry=carry,
         episode_return=jnp.zeros(num_envs),
         episode_length=jnp.zeros(num_envs, jnp.int32),
+        casting=casting,
+    )
+
+
+def partition(play: Play) -> Play:
+    """Which axes of `play` hold environments."""
+    whole: Any = PartitionSpec()
+    first: Any = PartitionSpec(ENVIRONMENTS)
+    second: Any = PartitionSpec(None, ENVIRONMENTS)
+    casting = None
+    if play.casting is not None:
+        casting = Casting(partner=whole, seat=first, memory=second, countable=first)
+    return Play(
+        env_state=first,
+        obs=second,
+        reset=first,
+        carry=first,
+        episode_return=first,
+        episode_length=first,
         casting=casting,
     )
 
@@ -294,11 +315,13 @@ def _values_at_cuts(
     num_steps = truncated.shape[0]
     nth = jnp.cumsum(truncated, axis=0) - 1
     times = jnp.arange(num_steps)[:, None]
-    # One cut at the latest after the first horizon, one per horizon from there, one when new partners are drawn.
-    for index in range(2 + (num_steps - 1) // env.horizon):
+
+    def put(index: Int[Array, ""], following: Array) -> Array:
         here = truncated & (nth == index)
         time = jnp.sum(jnp.where(here, times, 0), axis=0)  # [R]
-        at_time = lambda x: jnp.take_along_axis(x, time.reshape((1, -1) + (1,) * (x.ndim - 2)), axis=0)[0]  # noqa: E731, B023
+        at_time = lambda x: jnp.take_along_axis(x, time.reshape((1, -1) + (1,) * (x.ndim - 2)), axis=0)[0]  # noqa: E731
         value = policy.value(params, at_time(ahead.carry), at_time(ahead.final_obs))
-        following = jnp.where(here, value[None], following)
-    return following
+        return jnp.where(here, value[None], following)
+
+    # One cut at the latest after the first horizon, one per horizon from there, one when new partners are drawn.
+    return jax.lax.fori_loop(0, 2 + (num_steps - 1) // env.horizon, put, following)

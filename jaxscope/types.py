@@ -130,3 +130,12 @@ class Policy(Protocol):
     def act(self, params: PyTree, memory: PyTree, view: View, key: PRNGKeyArray) -> tuple[Array, PyTree]:
         """An action and the next memory."""
         ...
+
+
+@runtime_checkable
+class LearnedPolicy(Policy, Protocol):
+    """A policy with weights."""
+
+    def init(self, key: PRNGKeyArray) -> PyTree:
+        """Fresh weights."""
+        ...

@@ -16,6 +16,7 @@ from jaxscope.files import write_text
 from jaxscope.panel import Panel, join
 from jaxscope.population import Population
 from jaxscope.runs import settings as run_settings
+from jaxscope.runs import snapshots
 from jaxscope.runs.checkpoints import Checkpoints
 from jaxscope.types import Environment
 
@@ -60,17 +61,43 @@ def of_run(folder: Path, env: Environment | None = None, iteration: int | None =
     Raises:
         ValueError: there is no run, no whole checkpoint, or `env` has other spaces than the run's environment.
     """
-    settings = run_settings.load(folder)
-    own = settings.make_env()
-    policy = settings.module.policy(settings.config, own)
-    if env is not None and RecurrentPolicy.of(env, policy.network) != policy:
-        raise ValueError(f"{folder} was trained in {settings.env}, whose spaces differ from those of {env.name}")
+    settings, own, policy = _policy_of_run(folder, env)
     checkpoints = Checkpoints(folder / "checkpoints", writable=False)
     try:
         params = checkpoints.restore(learners_like(settings, own, folder), iteration).params
     finally:
         checkpoints.close()
-    return Panel.learned(policy, params, [f"{folder.resolve().name}:{seed}" for seed in range(settings.seeds)])
+    return Panel.learned(policy, params, _seed_names(folder, settings))
+
+
+def snapshots_of_run(folder: Path, env: Environment | None = None) -> dict[int, Panel]:
+    """The policies of a run by iteration, as far as snapshots were kept, one member per seed.
+
+    Raises:
+        ValueError: there is no run, a snapshot is damaged, or `env` has other spaces than the run's environment.
+    """
+    settings, own, policy = _policy_of_run(folder, env)
+    like = learners_like(settings, own, folder).params
+    store = snapshots.store(folder, writable=False)
+    try:
+        params = {iteration: store.restore(like, iteration) for iteration in store.iterations()}
+    finally:
+        store.close()
+    names = _seed_names(folder, settings)
+    return {iteration: Panel.learned(policy, of_seeds, names) for iteration, of_seeds in params.items()}
+
+
+def _policy_of_run(folder: Path, env: Environment | None):
+    settings = run_settings.load(folder)
+    own = settings.make_env()
+    policy = settings.module.policy(settings.config, own)
+    if env is not None and settings.module.policy(settings.config, env) != policy:
+        raise ValueError(f"{folder} was trained in {settings.env}, whose spaces differ from those of {env.name}")
+    return settings, own, policy
+
+
+def _seed_names(folder: Path, settings: run_settings.RunSettings) -> list[str]:
+    return [f"{folder.resolve().name}:{seed}" for seed in range(settings.seeds)]
 
 
 def newest_iteration(folder: Path) -> int:
