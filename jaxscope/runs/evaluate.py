@@ -11,6 +11,7 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.scripted import description, family, partner_names
+from jaxscope.agents.scripted_group import is_scripted
 from jaxscope.evaluation import Evaluation, evaluate
 from jaxscope.evaluation.crossplay import CrossPlay, crossplay
 from jaxscope.evaluation.heldout import play
@@ -111,7 +112,7 @@ def _evaluate_in(env: Environment, runs, episodes: int, seed: int, partners: Seq
 
 def _told_apart(panel: Panel, folder: Path) -> Panel:
     """Learned members named after the run that met them too: another run's partner of the same name may differ."""
-    learned = [bool(jax.tree.leaves(members)) for members in panel.population.members]
+    learned = [not is_scripted(policy) for policy in panel.policies]
     of_member = [flag for flag, size in zip(learned, panel.population.sizes, strict=True) for _ in range(size)]
     names = [f"{folder}: {name}" if flag else name for name, flag in zip(panel.names, of_member, strict=True)]
     return Panel(tuple(names), panel.policies, panel.population)
