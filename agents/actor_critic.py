@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -85,6 +86,10 @@ class RecurrentPolicy:
         _, params = nnx.split(self._module(nnx.Rngs(key)))
         return nnx.to_pure_dict(params)
 
+    def describe(self) -> dict[str, Any]:
+        """What `restore` needs beside the environment."""
+        return {"network": dataclasses.asdict(self.network)}
+
     def initial_carry(self, rows: int) -> Float[Array, "rows h"]:
         """Recurrent state before the first step, zeros."""
         return jnp.zeros((rows, self.network.hidden))
@@ -136,6 +141,11 @@ class RecurrentPolicy:
         state = jax.tree.map(lambda leaf: leaf, structure)
         nnx.replace_by_pure_dict(state, params)
         return nnx.merge(graph, state)
+
+
+def restore(env: Environment, description: dict[str, Any]) -> RecurrentPolicy:
+    """The policy for `env` that described itself so."""
+    return RecurrentPolicy.of(env, NetworkConfig(**description["network"]))
 
 
 @functools.cache

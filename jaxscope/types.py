@@ -134,8 +134,16 @@ class Policy(Protocol):
 
 @runtime_checkable
 class LearnedPolicy(Policy, Protocol):
-    """A policy with weights."""
+    """A policy with weights.
+
+    Its file, directly under `agents/`, has a function `restore(env, description)` that makes the policy anew from what
+    `describe` gives, so that runs can keep policies of any kind.
+    """
 
     def init(self, key: PRNGKeyArray) -> PyTree:
         """Fresh weights."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """All that tells this policy from others of its kind in the same environment, as JSON values."""
         ...

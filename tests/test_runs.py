@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxscope
+from jaxscope import agents, registry
 from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
 from jaxscope.agents.partners import random as random_partner
 from jaxscope.casting import Partnering
@@ -253,6 +254,52 @@ def test_partners_as_asked_for(tmp_path, monkeypatch):
             panels.resolve(names, env)
     with pytest.raises(ValueError, match="whose spaces differ"):
         panels.resolve([str(finished("self-play"))], lbf)
+
+
+#: A kind of policy that the library does not know: it names a fixed convention, its only weight.
+FIXED = """
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+
+@dataclass(frozen=True)
+class Fixed:
+    count: int
+
+    def init(self, key):
+        return {"choice": jax.random.randint(key, (), 0, self.count)}
+
+    def describe(self):
+        return {"count": self.count}
+
+    def initial_memory(self, params):
+        return ()
+
+    def act(self, params, memory, view, key):
+        return params["choice"], memory
+
+
+def restore(env, description):
+    return Fixed(**description)
+"""
+
+
+def test_policies_of_any_kind_are_kept_with_a_run(tmp_path, monkeypatch):
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "fixed_choice.py").write_text(FIXED)
+    monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path / "agents")])
+    policy = registry.load("jaxscope.agents", "fixed_choice").Fixed(4)
+    env = jaxscope.make(ENV)
+    fixed = Panel.learned(policy, {"choice": np.array([2, 3], np.int32)}, ["two", "three"])
+    panels.save(join(fixed, Panel.scripted(env, ["random"])), tmp_path / "population")
+    again = panels.load(tmp_path / "population", env)
+    assert again.names == ("two", "three", "random")
+    assert again.policies[0] == policy
+    np.testing.assert_array_equal(again.population.members[0]["choice"], [2, 3])
+    result = evaluate(env, fixed, again, 2)
+    np.testing.assert_array_equal(result.per_partner()[:, :2], np.eye(2))
 
 
 def test_evaluation_tells_partners_of_the_same_name_apart(tmp_path):

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.scripted import description, family, partner_names
+from jaxscope.agents.scripted_group import is_scripted
 from jaxscope.evaluation import Evaluation
 from jaxscope.evaluation.crossplay import CrossPlay, crossplay
 from jaxscope.evaluation.heldout import require_halves
@@ -181,7 +182,7 @@ def _curve(run: _Run, results: PairResults) -> dict[str, Any]:
 
 def _told_apart(panel: Panel, where: str) -> Panel:
     """Learned members named after where they come from too: elsewhere one of the same name may differ."""
-    learned = [bool(jax.tree.leaves(members)) for members in panel.population.members]
+    learned = [not is_scripted(policy) for policy in panel.policies]
     of_member = [flag for flag, size in zip(learned, panel.population.sizes, strict=True) for _ in range(size)]
     names = [f"{where}: {name}" if flag else name for name, flag in zip(panel.names, of_member, strict=True)]
     return Panel(tuple(names), panel.policies, panel.population)
