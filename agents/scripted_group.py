@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray, UInt32
 
 from jaxscope.agents.scripted import Request, Scripted, Turn
 from jaxscope.types import Environment, Policy, PyTree, View
@@ -77,32 +77,34 @@ class ScriptedGroup:
             for member, place in zip(self.members, places, strict=True)
         ]
         forms = [_form(request) for request in asked]
+        game = memory, view, _Words(jax.random.key_data(key), jax.random.key_impl(key))
         answers = {
-            form: self._request(forms, form, params, memory, view, jax.random.clone(key)).answer(self.env, view)
+            form: self._request(forms, form, params, game).answer(self.env, view)
             for form in dict.fromkeys(forms)
             if form is not None
         }
 
         def turn_of(member: Scripted, place: _Place, form: Hashable):
-            def turn(memory: Slots, view: View, key: PRNGKeyArray) -> tuple[Array, Slots]:
-                action, own = _turn(member, place.take(memory), view, key, answers.get(form))
+            def turn(memory: Slots, view: View, words: _Words) -> tuple[Array, Slots]:
+                action, own = _turn(member, place.take(memory), view, words.key(), answers.get(form))
                 return action, place.put(own, memory)
 
             return turn
 
         turns = [turn_of(*of_member) for of_member in zip(self.members, places, forms, strict=True)]
-        return jax.lax.switch(params, turns, memory, view, key)
+        return jax.lax.switch(params, turns, *game)
 
-    def _request(self, forms: Sequence[Hashable], form: Hashable, index, memory: Slots, view: View, key) -> Request:
+    def _request(self, forms: Sequence[Hashable], form: Hashable, index: Int[Array, ""], game: tuple) -> Request:
         """What member `index` asks for; something of the same form where it does not ask for this."""
         askers = [i for i, of_member in enumerate(forms) if of_member == form]
         places = _room(self.members).places
 
         def request_of(asker: int):
-            return lambda memory, view, key: _request(self.members[asker], places[asker].take(memory), view, key)
+            member, place = self.members[asker], places[asker]
+            return lambda memory, view, words: _request(member, place.take(memory), view, words.key())
 
         row = np.array([askers.index(i) if i in askers else 0 for i in range(len(forms))], np.int32)
-        return jax.lax.switch(jnp.asarray(row)[index], [request_of(asker) for asker in askers], memory, view, key)
+        return jax.lax.switch(jnp.asarray(row)[index], [request_of(asker) for asker in askers], *game)
 
 
 # Compiled functions only for their cache: a rule is traced once for its request and once for its turn, however often
@@ -117,6 +119,18 @@ def _request(member: Scripted, memory: PyTree, view: View, key: PRNGKeyArray) ->
 @functools.partial(jax.jit, static_argnums=0)
 def _turn(member: Scripted, memory: PyTree, view: View, key: PRNGKeyArray, answer: PyTree) -> Turn:
     return member.turn(memory, view, key, lambda request: answer)
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["words"], meta_fields=["impl"])
+@dataclass(frozen=True)
+class _Words:
+    """A key as plain numbers: among the operands of a batched `switch` the checker of keys takes it for used twice."""
+
+    words: UInt32[Array, " w"]
+    impl: Hashable
+
+    def key(self) -> PRNGKeyArray:
+        return jax.random.wrap_key_data(self.words, impl=self.impl)
 
 
 def _form(request: Request | None) -> Hashable:

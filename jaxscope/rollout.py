@@ -67,7 +67,8 @@ class Stepped(NamedTuple):
     final_obs: Array  # [A, B, *o], before any reset
     reward: Float[Array, " B"]
     terminated: Bool[Array, " B"]
-    truncated: Bool[Array, " B"]
+    truncated: Bool[Array, " B"]  # at the time limit
+    reset: Bool[Array, " B"]  # obs begins an episode
 
 
 def reset_envs(env: Environment, num_envs: int, key: PRNGKeyArray) -> tuple[Array, PyTree]:
@@ -76,14 +77,29 @@ def reset_envs(env: Environment, num_envs: int, key: PRNGKeyArray) -> tuple[Arra
     return jnp.stack([obs[agent] for agent in env.agents]), state
 
 
-def step_envs(env: Environment, state: PyTree, actions: Int[Array, "A B"], key: PRNGKeyArray) -> Stepped:
-    """Step B environments with the actions of all seats; those that end are reset."""
+def step_envs(
+    env: Environment,
+    state: PyTree,
+    actions: Int[Array, "A B"],
+    key: PRNGKeyArray,
+    cut: Bool[Array, ""] | bool = False,
+) -> Stepped:
+    """Step B environments with the actions of all seats; those that end are reset, and with `cut` all others too."""
+
+    def step(key: PRNGKeyArray, state: PyTree, actions: dict[str, Array]) -> Stepped:
+        step_key, reset_key = jax.random.split(key)
+        obs, after, rewards, dones, info = env.step_env(step_key, state, actions)
+        fresh = env.reset(reset_key)
+        reset = dones["__all__"] | cut
+        obs, after = jax.tree.map(lambda new, old: jnp.where(reset, new, old), fresh, (obs, after))
+        stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
+        final_obs = stack(info["final_observation"])
+        reward = env.team_reward(rewards)
+        return Stepped(after, stack(obs), final_obs, reward, info["terminated"], info["truncated"], reset)
+
     named = dict(zip(env.agents, actions, strict=True))
-    keys = jax.random.split(key, actions.shape[1])
-    obs, state, rewards, _, info = jax.vmap(lambda k, s, a: env.step(k, s, a))(keys, state, named)
-    stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
-    reward = env.team_reward(rewards)
-    return Stepped(state, stack(obs), stack(info["final_observation"]), reward, info["terminated"], info["truncated"])
+    by_seat = Stepped(0, 1, 1, 0, 0, 0, 0)  # type: ignore[arg-type]
+    return jax.vmap(step, out_axes=by_seat)(jax.random.split(key, actions.shape[1]), state, named)
 
 
 def begin_self_play(env: Environment, policy: RecurrentPolicy, num_envs: int, key: PRNGKeyArray) -> Play:
@@ -157,14 +173,22 @@ def self_play(
         final_obs = rearrange(stepped.final_obs, "a b ... -> (b a) ...")
         rows = lambda x: jnp.repeat(x, seats)  # noqa: E731  # [B] -> [B * A]
         return after, (
-            _Step(obs, reset, act, rows(stepped.reward), rows(stepped.terminated), rows(stepped.truncated)),
+            _Step(
+                obs,
+                reset,
+                act,
+                rows(stepped.reward),
+                rows(stepped.terminated),
+                rows(stepped.truncated),
+                rows(stepped.truncated),
+            ),
             _Ahead(final_obs, carry),
             episodes,
         )
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
     last_obs = rearrange(after.obs, "a b ... -> (b a) ...")
-    return after, _trajectory(env, policy, params, play, after, steps, steps.truncated, ahead, last_obs), episodes
+    return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
 
 
 def with_partners(
@@ -182,7 +206,8 @@ def with_partners(
     """`num_steps` steps with the learner in one seat per environment and partners in the others.
 
     Args:
-        closing: new partners are drawn after this rollout, so games still running are truncated (and bootstrapped).
+        closing: new partners are drawn after this rollout, so games still running are truncated (and bootstrapped), and
+            all begin anew.
     """
     assert play.casting is not None
     frozen = partnering.acting(policies, population, play.casting)
@@ -195,24 +220,22 @@ def with_partners(
         obs = _seat_rows(play.obs, casting.seat)
         carry, act = policy.step(params, play.carry, obs, play.reset, act_key)
         actions, casting = _partner_actions(frozen, play, casting, act.action, partner_key)
-        stepped = step_envs(env, play.env_state, actions, env_key)
+        stepped = step_envs(env, play.env_state, actions, env_key, closing & (time == num_steps - 1))
+        truncated = stepped.truncated | (stepped.reset & ~stepped.terminated)
         after, episodes = _account(
             play, stepped, carry, casting.countable, partnering.ids(casting, play.reset.shape[0])
         )
         after = after._replace(casting=redraw(casting, after.reset, draw_key))
         return after, (
-            _Step(obs, play.reset, act, stepped.reward, stepped.terminated, stepped.truncated),
+            _Step(obs, play.reset, act, stepped.reward, stepped.terminated, truncated, stepped.truncated),
             _Ahead(_seat_rows(stepped.final_obs, casting.seat), carry),
             episodes,
         )
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
-    time_limit = steps.truncated
-    cut = jnp.asarray(closing) & ~(steps.terminated[-1] | steps.truncated[-1])
-    steps = steps._replace(truncated=steps.truncated.at[-1].set(steps.truncated[-1] | cut))
     assert after.casting is not None
     last_obs = _seat_rows(after.obs, after.casting.seat)
-    return after, _trajectory(env, policy, params, play, after, steps, time_limit, ahead, last_obs), episodes
+    return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
 
 
 class _Step(NamedTuple):
@@ -222,6 +245,7 @@ class _Step(NamedTuple):
     reward: Array
     terminated: Array
     truncated: Array
+    time_limit: Array
 
 
 class _Ahead(NamedTuple):
@@ -235,18 +259,18 @@ def _account(
     play: Play, stepped: Stepped, carry: Array, countable: Bool[Array, " B"], partner: Int[Array, " B"]
 ) -> tuple[Play, Episodes]:
     """The games after a step, and the episodes that ended with it."""
-    done = stepped.terminated | stepped.truncated
+    ended = stepped.terminated | stepped.truncated
     team_return = play.episode_return + stepped.reward
     length = play.episode_length + 1
     after = play._replace(
         env_state=stepped.env_state,
         obs=stepped.obs,
-        reset=done,
+        reset=stepped.reset,
         carry=carry,
-        episode_return=jnp.where(done, 0.0, team_return),
-        episode_length=jnp.where(done, 0, length),
+        episode_return=jnp.where(stepped.reset, 0.0, team_return),
+        episode_length=jnp.where(stepped.reset, 0, length),
     )
-    return after, Episodes(done & countable, team_return, length, partner)
+    return after, Episodes(ended & countable, team_return, length, partner)
 
 
 def _seat_rows(by_seat: Float[Array, "A B *o"], seat: Int[Array, " B"]) -> Float[Array, "B ..."]:
@@ -280,24 +304,13 @@ def _trajectory(
     play: Play,
     after: Play,
     steps: _Step,
-    time_limit: Bool[Array, "T R"],
     ahead: _Ahead,
     last_obs: Array,
 ) -> Trajectory:
     last_value = policy.value(params, after.carry, last_obs)
     following = jnp.concatenate([steps.act.value[1:], last_value[None]])
     next_value = _values_at_cuts(env, policy, params, steps.truncated, ahead, following)
-    return Trajectory(
-        steps.obs,
-        steps.reset,
-        steps.act,
-        steps.reward,
-        steps.terminated,
-        steps.truncated,
-        time_limit,
-        next_value,
-        play.carry,
-    )
+    return Trajectory(**steps._asdict(), next_value=next_value, carry=play.carry)
 
 
 def _values_at_cuts(

@@ -119,7 +119,7 @@ class View(NamedTuple):
 class Policy(Protocol):
     """How a partner acts: with its parameters and its memory it forms the triple `(act, params, memory)`.
 
-    A policy is static and hashable. Learned policies keep their weights in `params`; scripted ones take `()`.
+    A policy is static and hashable. Learned policies keep their weights in `params`; those of one script take `()`.
     The functions are for one seat of one game; callers vmap.
     """
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
 from jaxscope.agents.partners.lbf._navigation import Board, Cells, either, first_step, union
 from jaxscope.agents.partners.lbf._scene import Scene, Target, distance, look
@@ -40,7 +40,7 @@ class Walk(NamedTuple):
     beside: Bool[Array, ""]
     has_goal: Bool[Array, ""]
     waypoint: Int[Array, "2"]
-    key: PRNGKeyArray
+    words: UInt32[Array, " w"]  # of the key for a new waypoint: keys themselves cannot be chosen among
     west: Int[Array, ""]
     east: Int[Array, ""]
 
@@ -65,7 +65,7 @@ class Walk(NamedTuple):
     def _fresh(self, env: LBF) -> Int[Array, "2"]:
         """A cell drawn uniformly from the columns allowed."""
         size = jnp.stack([jnp.float32(env.rows), (self.east - self.west).astype(jnp.float32)])
-        row, col = jnp.floor(jax.random.uniform(self.key, (2,)) * size).astype(jnp.int32)
+        row, col = jnp.floor(jax.random.uniform(jax.random.wrap_key_data(self.words), (2,)) * size).astype(jnp.int32)
         return jnp.stack([row, self.west + col])
 
 
@@ -105,7 +105,7 @@ def walk(
     east = env.cols if east is None else east
     goal_number = goal[0] * env.cols + goal[1]
     flags = jnp.asarray(beside, bool), jnp.asarray(has_goal, bool)
-    return Walk(goal_number, *flags, waypoint, key, jnp.int32(west), jnp.int32(east))
+    return Walk(goal_number, *flags, waypoint, jax.random.key_data(key), jnp.int32(west), jnp.int32(east))
 
 
 def approaching(env: LBF, target: Target, waypoint: Int[Array, "2"], key: PRNGKeyArray) -> Walk:
