@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
@@ -27,8 +28,11 @@ dense.defvjp(_forward, _backward)
 def outer_sum(x: Float[Array, "*b i"], d: Float[Array, "*b o"]) -> Float[Array, "i o"]:
     """The sum over all rows of the outer products of `x` and `d`: the gradient of a kernel.
 
-    Left to itself, XLA:CPU may first transpose the wider of the two, which costs several times the product. The left
-    operand of a product is what is rearranged, so the narrower one stands there.
+    Written out, and not left to differentiation, because XLA:CPU otherwise first copies the rows, the wider operand
+    often, into another layout. It has to rearrange the left operand in any case, so the narrower one stands there. No
+    transpose is written on it: with a batch of seeds XLA would carry it out.
     """
     x, d = x.reshape(-1, x.shape[-1]), d.reshape(-1, d.shape[-1])
-    return x.T @ d if x.shape[1] <= d.shape[1] else (d.T @ x).T
+    if x.shape[1] <= d.shape[1]:
+        return jnp.einsum("ri,ro->io", x, d)
+    return jnp.einsum("ro,ri->oi", d, x).T

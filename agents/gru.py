@@ -6,7 +6,8 @@ The cell is that of `flax.linen.GRUCell`:
 
 A plain scan of it multiplies by the input weights at every step, and its gradient adds an outer product to the weight
 gradient at every step. Both are one large matrix product over all steps when they are taken out of the loop, which is
-what this file does; only `h W` and, backwards, `d W^T` have to be sequential.
+what this file does; only `h W` and, backwards, `d W^T` have to be sequential. The gates are kept for the backward pass:
+computing them anew would take the products `h W` a second time.
 """
 
 from __future__ import annotations
@@ -111,13 +112,15 @@ def _backward(residuals, d_after):
         d_h = d_after_t + d_carry
         d_z = d_h * ((before - n) * z * (1.0 - z))
         d_n = d_h * ((1.0 - z) * (1.0 - n**2))
-        d_r, d_h_n = d_n * (h_n * r * (1.0 - r)), d_n * r
-        d_before = d_h * z + d_r @ back[0] + d_z @ back[1] + d_h_n @ back[2]
-        return jnp.where(reset_t[:, None], 0.0, d_before), (d_r, d_z, d_n, d_h_n)
+        d_r = d_n * (h_n * r * (1.0 - r))
+        d_before = d_h * z + d_r @ back[0] + d_z @ back[1] + (d_n * r) @ back[2]
+        return jnp.where(reset_t[:, None], 0.0, d_before), (d_r, d_z, d_n)
 
     start = jnp.zeros_like(d_after[0])
-    d_carry, (d_r, d_z, d_n, d_h_n) = jax.lax.scan(step, start, (d_after, gates, reset), reverse=True)
-    d_kernel = outer_sum(gates[0], jnp.concatenate([d_r, d_z, d_h_n], axis=-1))
+    d_carry, (d_r, d_z, d_n) = jax.lax.scan(step, start, (d_after, gates, reset), reverse=True)
+    before, r, *_ = gates
+    d_h_n = d_n * r
+    d_kernel = outer_sum(before, jnp.concatenate([d_r, d_z, d_h_n], axis=-1))
     return d_carry, (d_r, d_z, d_n), None, d_kernel, d_h_n.sum(axis=(0, 1))
 
 
