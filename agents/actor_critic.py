@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from jaxscope.agents.dense import dense
 from jaxscope.agents.distributions import Categorical
 from jaxscope.agents.gru import GRU
 from jaxscope.agents.initialisers import orthogonal
@@ -45,11 +46,16 @@ class ActorCritic(nnx.Module):
         self.critic = nnx.Linear(hidden, 1, kernel_init=orthogonal(1.0), rngs=rngs)
 
     def encode(self, obs: Float[Array, "*b o"]) -> Float[Array, "*b h"]:
-        return nnx.relu(self.encoder(obs))
+        return nnx.relu(_dense(self.encoder, obs))
 
     def heads(self, h: Float[Array, "*b h"]) -> tuple[Categorical, Float[Array, "*b"]]:
-        logits = self.actor(nnx.relu(self.actor_hidden(h)))
-        return Categorical(logits), self.critic(nnx.relu(self.critic_hidden(h)))[..., 0]
+        logits = _dense(self.actor, nnx.relu(_dense(self.actor_hidden, h)))
+        return Categorical(logits), _dense(self.critic, nnx.relu(_dense(self.critic_hidden, h)))[..., 0]
+
+
+def _dense(layer: nnx.Linear, x: Array) -> Array:
+    assert layer.bias is not None
+    return dense(x, layer.kernel[...], layer.bias[...])
 
 
 class Act(NamedTuple):
