@@ -116,6 +116,8 @@ class Overcooked(Environment):
     tomato_time: int | None = None
 
     def __post_init__(self) -> None:
+        # Drawings of the same kitchen are the same setting, so that the environment of a name equals its own.
+        object.__setattr__(self, "layout", _overcooked_kitchen.canonical(self.layout))
         for broken, problem in self._rules():
             if broken:
                 raise ValueError(f"Overcooked: {problem}")
@@ -143,12 +145,8 @@ class Overcooked(Environment):
 
     @property
     def name(self) -> str:
-        layouts = [
-            layout if _overcooked_kitchen.is_name(layout) else _overcooked_kitchen.canonical(layout)
-            for layout in self.layouts
-        ]
         options = options_in_names.changed(self, but=("layout",))
-        return f"overcooked/{options_in_names.compose('+'.join(layouts), options)}"
+        return f"overcooked/{options_in_names.compose(self.layout, options)}"
 
     @property
     def layouts(self) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ class Trajectory(NamedTuple):
     reset: Bool[Array, "T R"]  # obs begins an episode
     act: Act  # [T, R]
     reward: Float[Array, "T R"]  # team reward
+    shaping: Float[Array, "T R"]  # the part of it that is shaping
     terminated: Bool[Array, "T R"]
     truncated: Bool[Array, "T R"]  # cut while going on: at the time limit, or because new partners are drawn
     time_limit: Bool[Array, "T R"]  # cut at the time limit
@@ -64,6 +65,7 @@ class Stepped(NamedTuple):
     obs: Array  # [A, B, *o], after any reset
     final_obs: Array  # [A, B, *o], before any reset
     reward: Float[Array, " B"]
+    shaping: Float[Array, " B"]
     terminated: Bool[Array, " B"]
     truncated: Bool[Array, " B"]
 
@@ -80,8 +82,15 @@ def step_envs(env: Environment, state: PyTree, actions: Int[Array, "A B"], key: 
     keys = jax.random.split(key, actions.shape[1])
     obs, state, rewards, _, info = jax.vmap(lambda k, s, a: env.step(k, s, a))(keys, state, named)
     stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
-    reward = env.team_reward(rewards)
-    return Stepped(state, stack(obs), stack(info["final_observation"]), reward, info["terminated"], info["truncated"])
+    return Stepped(
+        env_state=state,
+        obs=stack(obs),
+        final_obs=stack(info["final_observation"]),
+        reward=env.team_reward(rewards),
+        shaping=env.team_shaping(info),
+        terminated=info["terminated"],
+        truncated=info["truncated"],
+    )
 
 
 def begin_self_play(env: Environment, policy: RecurrentPolicy, num_envs: int, key: PRNGKeyArray) -> Play:
@@ -136,7 +145,15 @@ def self_play(
         final_obs = rearrange(stepped.final_obs, "a b ... -> (b a) ...")
         rows = lambda x: jnp.repeat(x, seats)  # noqa: E731  # [B] -> [B * A]
         return after, (
-            _Step(obs, reset, act, rows(stepped.reward), rows(stepped.terminated), rows(stepped.truncated)),
+            _Step(
+                obs,
+                reset,
+                act,
+                rows(stepped.reward),
+                rows(stepped.shaping),
+                rows(stepped.terminated),
+                rows(stepped.truncated),
+            ),
             _Ahead(final_obs, carry),
             episodes,
         )
@@ -180,7 +197,7 @@ def with_partners(
         )
         after = after._replace(casting=redraw(casting, after.reset, draw_key))
         return after, (
-            _Step(obs, play.reset, act, stepped.reward, stepped.terminated, stepped.truncated),
+            _Step(obs, play.reset, act, stepped.reward, stepped.shaping, stepped.terminated, stepped.truncated),
             _Ahead(_seat_rows(stepped.final_obs, casting.seat), carry),
             episodes,
         )
@@ -199,6 +216,7 @@ class _Step(NamedTuple):
     reset: Array
     act: Act
     reward: Array
+    shaping: Array
     terminated: Array
     truncated: Array
 
@@ -271,6 +289,7 @@ def _trajectory(
         steps.reset,
         steps.act,
         steps.reward,
+        steps.shaping,
         steps.terminated,
         steps.truncated,
         time_limit,
