@@ -15,7 +15,8 @@ def make(name: str, **options: Any) -> Environment:
     """The environment called `name`.
 
     Args:
-        name: `family/variant`, e.g. `lbf/2s-8x8-2p-3f`, or `jaxmarl:NAME` for an environment of JaxMARL.
+        name: `family/variant`, e.g. `lbf/2s-8x8-2p-3f`, or just `family` (with `?option=value`, if any) where there is
+            a default; or `jaxmarl:NAME` for an environment of JaxMARL. In a family, a hyphen stands for an underscore.
         options: settings that replace those of the name, e.g. `penalty=0.1`.
 
     Raises:
@@ -25,17 +26,27 @@ def make(name: str, **options: Any) -> Environment:
         from jaxscope.jaxmarl import from_jaxmarl
 
         return from_jaxmarl(name.removeprefix("jaxmarl:"), **options)
-    family, slash, variant = name.partition("/")
+    family, variant = _split(name)
     if family not in registry.names(ENVIRONMENTS):
         raise ValueError(registry.unknown("there is no environment", name, list_envs()))
-    if not slash:
-        raise ValueError(f"{family!r} needs a variant, for example {registry.load(ENVIRONMENTS, family).EXAMPLES[0]!r}")
-    env = registry.load(ENVIRONMENTS, family).parse(variant)
+    module = registry.load(ENVIRONMENTS, family)
+    try:
+        env = module.parse(variant)
+    except ValueError as error:
+        if variant:
+            raise
+        raise ValueError(f"{family!r} needs a variant, for example {module.EXAMPLES[0]!r}") from error
     known = [field.name for field in dataclasses.fields(env)]
     for option in options:
         if option not in known:
             raise ValueError(registry.unknown(f"{family} has no option", option, known))
     return dataclasses.replace(env, **options)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Family and variant; a variant may be options alone, which begin with `?`."""
+    end = min((name.index(mark) for mark in "/?" if mark in name), default=len(name))
+    return name[:end].replace("-", "_"), name[end:].removeprefix("/")
 
 
 def list_envs() -> list[str]:

@@ -58,6 +58,8 @@ class PPOConfig:
     """Gradients are scaled down to this global norm."""
     bootstrap_truncation: bool = True
     """Let the value of what would follow stand in where a time limit cut an episode."""
+    shaping_frames: int | None = None
+    """Frames over which shaped rewards fade linearly to nothing, where the environment has any; none: they stay."""
     network: NetworkConfig = NetworkConfig()
     """Sizes of the actor-critic."""
 
@@ -65,6 +67,8 @@ class PPOConfig:
         for name in ("frames", "num_envs", "num_steps", "epochs", "minibatches"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} = {getattr(self, name)}: must be at least 1")
+        if self.shaping_frames is not None and self.shaping_frames < 1:
+            raise ValueError(f"shaping_frames = {self.shaping_frames}: must be at least 1, or none")
         for name in ("learning_rate", "max_grad_norm", "clip"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} = {getattr(self, name)}: must be positive")
@@ -140,6 +144,14 @@ def policy(cfg: PPOConfig, env: Environment) -> RecurrentPolicy:
     return RecurrentPolicy.of(env, cfg.network)
 
 
+def faded(cfg: PPOConfig, trajectory: Trajectory, iteration: Int[Array, ""]) -> Trajectory:
+    """The rollout of an iteration with the shaping in its rewards weighted as `shaping_frames` says."""
+    if cfg.shaping_frames is None:
+        return trajectory
+    gone = jnp.minimum(iteration * (cfg.frames_per_iteration / cfg.shaping_frames), 1.0)
+    return trajectory._replace(reward=trajectory.reward - gone * trajectory.shaping)
+
+
 def advantages(cfg: PPOConfig, trajectory: Trajectory) -> Float[Array, "T R"]:
     """Generalised advantage estimates of a rollout."""
     t = trajectory
@@ -151,6 +163,7 @@ def update(
     cfg: PPOConfig, policy: RecurrentPolicy, learner: Learner, trajectory: Trajectory, key: PRNGKeyArray
 ) -> tuple[PyTree, PyTree, Means]:
     """Parameters and optimiser state after all epochs on one rollout, with mean metrics of the optimiser steps."""
+    trajectory = faded(cfg, trajectory, learner.iteration)
     batch = Batch(trajectory, advantages(cfg, trajectory))
     optim = optimiser(cfg)
 

@@ -43,6 +43,7 @@ class Trajectory(NamedTuple):
     reset: Bool[Array, "T R"]  # obs begins an episode
     act: Act  # [T, R]
     reward: Float[Array, "T R"]  # team reward
+    shaping: Float[Array, "T R"]  # the part of it that is shaping
     terminated: Bool[Array, "T R"]
     truncated: Bool[Array, "T R"]  # cut while going on: at the time limit, or because new partners are drawn
     time_limit: Bool[Array, "T R"]  # cut at the time limit
@@ -66,6 +67,7 @@ class Stepped(NamedTuple):
     obs: Array  # [A, B, *o], after any reset
     final_obs: Array  # [A, B, *o], before any reset
     reward: Float[Array, " B"]
+    shaping: Float[Array, " B"]
     terminated: Bool[Array, " B"]
     truncated: Bool[Array, " B"]  # at the time limit
     reset: Bool[Array, " B"]  # obs begins an episode
@@ -94,11 +96,11 @@ def step_envs(
         obs, after = jax.tree.map(lambda new, old: jnp.where(reset, new, old), fresh, (obs, after))
         stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
         final_obs = stack(info["final_observation"])
-        reward = env.team_reward(rewards)
-        return Stepped(after, stack(obs), final_obs, reward, info["terminated"], info["truncated"], reset)
+        reward, shaping = env.team_reward(rewards), env.team_shaping(info)
+        return Stepped(after, stack(obs), final_obs, reward, shaping, info["terminated"], info["truncated"], reset)
 
     named = dict(zip(env.agents, actions, strict=True))
-    by_seat = Stepped(0, 1, 1, 0, 0, 0, 0)  # type: ignore[arg-type]
+    by_seat = Stepped(0, 1, 1, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
     return jax.vmap(step, out_axes=by_seat)(jax.random.split(key, actions.shape[1]), state, named)
 
 
@@ -178,6 +180,7 @@ def self_play(
                 reset,
                 act,
                 rows(stepped.reward),
+                rows(stepped.shaping),
                 rows(stepped.terminated),
                 rows(stepped.truncated),
                 rows(stepped.truncated),
@@ -227,7 +230,16 @@ def with_partners(
         )
         after = after._replace(casting=redraw(casting, after.reset, draw_key))
         return after, (
-            _Step(obs, play.reset, act, stepped.reward, stepped.terminated, truncated, stepped.truncated),
+            _Step(
+                obs,
+                play.reset,
+                act,
+                stepped.reward,
+                stepped.shaping,
+                stepped.terminated,
+                truncated,
+                stepped.truncated,
+            ),
             _Ahead(_seat_rows(stepped.final_obs, casting.seat), carry),
             episodes,
         )
@@ -243,6 +255,7 @@ class _Step(NamedTuple):
     reset: Array
     act: Act
     reward: Array
+    shaping: Array
     terminated: Array
     truncated: Array
     time_limit: Array

@@ -38,6 +38,9 @@ class Environment(abc.ABC):
     - `truncated`: the time limit cut a game that would go on; the return should be bootstrapped;
     - `final_observation`: the observations after this step and before any reset;
     - `events`: named counts per agent, each `[A]`, from which the reward can be explained.
+
+    It may hold `shaping`, `[A]`: the part of every agent's reward that is a hint for learners and no aim of the game,
+    so that training can fade it out.
     """
 
     num_agents: int
@@ -92,6 +95,12 @@ class Environment(abc.ABC):
         """The team's reward of one step from the agents' own: their sum, unless each is already paid the whole."""
         own = [rewards[agent] for agent in self.agents]
         return own[0] if self.shared_reward else sum(own[1:], own[0])
+
+    def team_shaping(self, info: dict[str, Any]) -> Array:
+        """The part of the team's reward that is shaping; 0 where an environment does without."""
+        if "shaping" not in info:
+            return jnp.zeros_like(info["terminated"], jnp.float32)
+        return info["shaping"][..., 0] if self.shared_reward else info["shaping"].sum(-1)
 
     @abc.abstractmethod
     def get_obs(self, state: PyTree) -> Observations:
