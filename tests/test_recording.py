@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
+from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.envs.lbf import parse
 from jaxscope.panel import Panel
-from jaxscope.runs.recording import SEAT_COLOURS, record_gif
+from jaxscope.runs.recording import record_gif
 from jaxscope.spaces import Discrete
 from jaxscope.types import Environment
 
