@@ -11,6 +11,7 @@ Arrays of a rollout are time-major: `[T, B, ...]`.
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -114,6 +115,16 @@ class Renders(Protocol):
     def render(self, state: PyTree) -> Any:
         """A picture of one state: uint8 `[height, width, 3]`, a NumPy array."""
         ...
+
+
+@runtime_checkable
+class Playable(Renders, Protocol):
+    """An environment of discrete actions that a person can play at a keyboard."""
+
+    #: The action of each key: `up`, `down`, `left`, `right`, `space`, `enter`, or a character.
+    keys: Mapping[str, int]
+    #: What the actions are called, by number.
+    key_names: Sequence[str]
 
 
 class View(NamedTuple):

@@ -6,11 +6,12 @@ import pytest
 from PIL import Image, ImageSequence
 
 from jaxscope.agents.actor_critic import NetworkConfig
+from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.envs.lbf import parse
 from jaxscope.panel import Panel
 from jaxscope.ppo import PPOConfig
 from jaxscope.runs import RunSettings, train
-from jaxscope.runs.recording import SEAT_COLOURS, record_gif, record_run
+from jaxscope.runs.recording import record_gif, record_run
 from jaxscope.spaces import Discrete
 from jaxscope.types import Environment
 from jaxscope.zsc import self_play

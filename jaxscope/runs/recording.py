@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from PIL import Image, ImageDraw, ImageFont
 
+from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.evaluation.play import record
 from jaxscope.files import write_bytes
 from jaxscope.panel import Panel, join, subset
@@ -20,17 +21,6 @@ from jaxscope.runs import panels
 from jaxscope.runs import settings as run_settings
 from jaxscope.types import Environment, Renders
 
-#: The colours in which environments draw their seats; one that uses others gives them as `seat_colours`.
-SEAT_COLOURS = (
-    (0, 114, 178),
-    (230, 159, 0),
-    (0, 158, 115),
-    (204, 121, 167),
-    (86, 180, 233),
-    (213, 94, 0),
-    (128, 118, 20),
-    (90, 90, 90),
-)
 PAPER, INK, FAINT, GAIN = (255, 255, 255), (36, 36, 40), (120, 120, 126), (0, 128, 92)
 #: Pictures are brought to a shorter side between these, in pixels.
 SMALLEST, LARGEST = 320, 560
@@ -94,7 +84,7 @@ def record_gif(
     steps = int(length)
     returns = np.concatenate([[0.0], np.cumsum(np.asarray(rewards, float))])[: steps + 1]
     names = [panel.names[member] for member in team]
-    colours = getattr(env, "seat_colours", SEAT_COLOURS)
+    colours = getattr(env, "seat_colours", SEAT_COLOURS)  # of an environment that draws with others
 
     shown = _shown(steps, max_frames)
     frames = []
