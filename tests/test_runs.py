@@ -256,6 +256,18 @@ def test_partners_as_asked_for(tmp_path, monkeypatch):
         panels.resolve([str(finished("self-play"))], lbf)
 
 
+def test_partners_are_listed_by_environment_or_family():
+    in_family = jaxscope.list_partners("lbf")
+    assert {"random", "closest-food"} <= set(in_family)
+    assert jaxscope.list_partners("lbf/8x8-2p-3f?penalty=0.1") == in_family
+    assert jaxscope.list_partners("jaxmarl:MPE_simple_spread_v3") == jaxscope.list_partners("matching/4")
+    for wrong in ("lbv", "lbv/8x8-2p-3f", ""):
+        with pytest.raises(ValueError, match="there is no environment"):
+            jaxscope.list_partners(wrong)
+    with pytest.raises(ValueError, match="no partner role 'trainin'"):
+        jaxscope.list_partners("lbf", "trainin")
+
+
 #: A kind of policy that the library does not know: it names a fixed convention, its only weight.
 FIXED = """
 from dataclasses import dataclass
