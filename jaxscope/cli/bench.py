@@ -24,6 +24,8 @@ WHAT = ("envs", "train", "population")
 class Options:
     what: tyro.conf.Positional[Literal["envs", "train", "population", "all"]] = "all"
     """What to measure."""
+    env: str | None = None
+    """Only environments of this family, for `envs`."""
     repeats: int = 5
     """Timed calls of each contender, at least 3."""
     json: Path | None = None
@@ -33,6 +35,8 @@ class Options:
 def run(options: Options) -> None:
     if options.repeats < 3:
         raise ValueError(f"repeats = {options.repeats}: a median needs at least 3")
+    if options.env is not None and options.what != "envs":
+        raise ValueError("--env goes with `envs` only")
     root = Path(__file__).parents[2]
     if not (root / "benchmarks" / "timing.py").is_file():
         raise ValueError("benchmarks are not part of the installed package: run this from a checkout of the project")
@@ -40,7 +44,8 @@ def run(options: Options) -> None:
     timing = importlib.import_module("benchmarks.timing")
     results = []
     for what in WHAT if options.what == "all" else (options.what,):
-        results += importlib.import_module(f"benchmarks.{what}").run(options.repeats)
+        of_one = {"env": options.env} if what == "envs" else {}
+        results += importlib.import_module(f"benchmarks.{what}").run(options.repeats, **of_one)
     if options.json:
         record = {"machine": timing.machine_record(), "results": results}
         write_text(options.json, json.dumps(record, indent=2) + "\n")
