@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from types import ModuleType
@@ -87,7 +88,7 @@ def answered(asking: Generator[Request, Any, T], reply: Callable[[Request], PyTr
 
 def family(env_name: str) -> str:
     """The environment family of a name: `lbf` of `lbf/8x8-2p-3f`."""
-    return env_name.replace(":", "/").split("/")[0]
+    return re.split("[/:?]", env_name)[0]
 
 
 def partner_names(env_name: str, role: str | None = None) -> list[str]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from jaxscope import _options_in_names, registry
+from jaxscope import options_in_names, registry
 from jaxscope._jaxmarl_import import (
     MAP_NAME_TO_SCENARIO,
     SMAX,
@@ -77,7 +77,7 @@ class JaxMARL(Environment):
             settings["horizon"] = self.horizon
         if not self.shared_reward:
             settings["shared_reward"] = False
-        return f"jaxmarl:{_options_in_names.compose(self.environment, settings)}"
+        return f"jaxmarl:{options_in_names.compose(self.environment, settings)}"
 
     @property
     def num_agents(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -183,14 +183,14 @@ def from_jaxmarl(
         ValueError: there is no such environment or option, or it does not fit our interface: no time limit, agents
             without an observation array each, continuous actions that differ in shape or have several bounds.
     """
-    environment, settings = _options_in_names.read(name)
+    environment, settings = options_in_names.read(name)
     own = {"horizon": horizon, "shared_reward": shared_reward}
     arguments = options | {option: value for option, value in own.items() if value is not None}
     if twice := sorted(set(settings) & set(arguments)):
         raise ValueError(f"jaxmarl:{name} says {', '.join(twice)} already, which cannot be given again")
     settings |= arguments
     for option, value in settings.items():
-        if not _options_in_names.is_literal(value):
+        if not options_in_names.is_literal(value):
             raise ValueError(
                 f"jaxmarl:{environment}: {option} = {value!r} must be a number, a string, a boolean, None or a tuple"
             )

@@ -9,15 +9,17 @@ replay of the loss.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from einops import rearrange
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxscope.agents.actor_critic import Act, RecurrentPolicy
 from jaxscope.casting import Casting, Partnering, recast
+from jaxscope.placement import ENVIRONMENTS
 from jaxscope.population import Population
 from jaxscope.types import Environment, Policy, PyTree, View
 
@@ -41,6 +43,7 @@ class Trajectory(NamedTuple):
     reset: Bool[Array, "T R"]  # obs begins an episode
     act: Act  # [T, R]
     reward: Float[Array, "T R"]  # team reward
+    shaping: Float[Array, "T R"]  # the part of it that is shaping
     terminated: Bool[Array, "T R"]
     truncated: Bool[Array, "T R"]  # cut while going on: at the time limit, or because new partners are drawn
     time_limit: Bool[Array, "T R"]  # cut at the time limit
@@ -64,6 +67,7 @@ class Stepped(NamedTuple):
     obs: Array  # [A, B, *o], after any reset
     final_obs: Array  # [A, B, *o], before any reset
     reward: Float[Array, " B"]
+    shaping: Float[Array, " B"]
     terminated: Bool[Array, " B"]
     truncated: Bool[Array, " B"]  # at the time limit
     reset: Bool[Array, " B"]  # obs begins an episode
@@ -92,11 +96,11 @@ def step_envs(
         obs, after = jax.tree.map(lambda new, old: jnp.where(reset, new, old), fresh, (obs, after))
         stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
         final_obs = stack(info["final_observation"])
-        reward = env.team_reward(rewards)
-        return Stepped(after, stack(obs), final_obs, reward, info["terminated"], info["truncated"], reset)
+        reward, shaping = env.team_reward(rewards), env.team_shaping(info)
+        return Stepped(after, stack(obs), final_obs, reward, shaping, info["terminated"], info["truncated"], reset)
 
     named = dict(zip(env.agents, actions, strict=True))
-    by_seat = Stepped(0, 1, 1, 0, 0, 0, 0)  # type: ignore[arg-type]
+    by_seat = Stepped(0, 1, 1, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
     return jax.vmap(step, out_axes=by_seat)(jax.random.split(key, actions.shape[1]), state, named)
 
 
@@ -135,6 +139,25 @@ def _fresh(obs: Array, state: PyTree, carry: Array, casting: Casting | None) -> 
     )
 
 
+def partition(play: Play) -> Play:
+    """Which axes of `play` hold environments."""
+    whole: Any = PartitionSpec()
+    first: Any = PartitionSpec(ENVIRONMENTS)
+    second: Any = PartitionSpec(None, ENVIRONMENTS)
+    casting = None
+    if play.casting is not None:
+        casting = Casting(partner=whole, seat=first, memory=second, countable=first)
+    return Play(
+        env_state=first,
+        obs=second,
+        reset=first,
+        carry=first,
+        episode_return=first,
+        episode_length=first,
+        casting=casting,
+    )
+
+
 def self_play(
     env: Environment, policy: RecurrentPolicy, params: PyTree, play: Play, num_steps: int, key: PRNGKeyArray
 ) -> tuple[Play, Trajectory, Episodes]:
@@ -157,6 +180,7 @@ def self_play(
                 reset,
                 act,
                 rows(stepped.reward),
+                rows(stepped.shaping),
                 rows(stepped.terminated),
                 rows(stepped.truncated),
                 rows(stepped.truncated),
@@ -206,7 +230,16 @@ def with_partners(
         )
         after = after._replace(casting=redraw(casting, after.reset, draw_key))
         return after, (
-            _Step(obs, play.reset, act, stepped.reward, stepped.terminated, truncated, stepped.truncated),
+            _Step(
+                obs,
+                play.reset,
+                act,
+                stepped.reward,
+                stepped.shaping,
+                stepped.terminated,
+                truncated,
+                stepped.truncated,
+            ),
             _Ahead(_seat_rows(stepped.final_obs, casting.seat), carry),
             episodes,
         )
@@ -222,6 +255,7 @@ class _Step(NamedTuple):
     reset: Array
     act: Act
     reward: Array
+    shaping: Array
     terminated: Array
     truncated: Array
     time_limit: Array
@@ -307,11 +341,13 @@ def _values_at_cuts(
     num_steps = truncated.shape[0]
     nth = jnp.cumsum(truncated, axis=0) - 1
     times = jnp.arange(num_steps)[:, None]
-    # One cut at the latest after the first horizon, one per horizon from there, one when new partners are drawn.
-    for index in range(2 + (num_steps - 1) // env.horizon):
+
+    def put(index: Int[Array, ""], following: Array) -> Array:
         here = truncated & (nth == index)
         time = jnp.sum(jnp.where(here, times, 0), axis=0)  # [R]
-        at_time = lambda x: jnp.take_along_axis(x, time.reshape((1, -1) + (1,) * (x.ndim - 2)), axis=0)[0]  # noqa: E731, B023
+        at_time = lambda x: jnp.take_along_axis(x, time.reshape((1, -1) + (1,) * (x.ndim - 2)), axis=0)[0]  # noqa: E731
         value = policy.value(params, at_time(ahead.carry), at_time(ahead.final_obs))
-        following = jnp.where(here, value[None], following)
-    return following
+        return jnp.where(here, value[None], following)
+
+    # One cut at the latest after the first horizon, one per horizon from there, one when new partners are drawn.
+    return jax.lax.fori_loop(0, 2 + (num_steps - 1) // env.horizon, put, following)

@@ -36,21 +36,31 @@ class Discrete:
 
 @dataclass(frozen=True)
 class Box:
-    """Arrays of one shape with values in [low, high], the same bounds for every entry."""
+    """Arrays of one shape with values in [low, high], the same bounds for every entry.
+
+    Integers are int32, or uint8 where `byte` says so: a quarter of the memory for observations of many small counts.
+    """
 
     low: float
     high: float
     shape: tuple[int, ...]
     integer: bool = False
+    byte: bool = False
+
+    def __post_init__(self) -> None:
+        if self.byte and not (self.integer and self.low >= 0 and self.high <= 255):
+            raise ValueError(f"only integers within 0 .. 255 fit into bytes, not {self}")
 
     @property
     def dtype(self) -> jnp.dtype:
+        if self.byte:
+            return jnp.dtype(jnp.uint8)
         return jnp.dtype(jnp.int32 if self.integer else jnp.float32)
 
     def sample(self, key: PRNGKeyArray) -> Array:
         """A value drawn uniformly, bounds included for integers."""
         if self.integer:
-            return jax.random.randint(key, self.shape, int(self.low), int(self.high) + 1)
+            return jax.random.randint(key, self.shape, int(self.low), int(self.high) + 1).astype(self.dtype)
         return jax.random.uniform(key, self.shape, minval=self.low, maxval=self.high)
 
     def contains(self, x: Array) -> Bool[Array, ""]:

@@ -1,6 +1,7 @@
 """What every environment promises, whatever its game; a new file in `envs/` is tested by being there."""
 
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
@@ -31,9 +32,14 @@ def fields(tree):
 def test_every_family_gives_examples(family):
     examples = registry.load(ENVIRONMENTS, family).EXAMPLES
     assert examples
-    assert all(example.startswith(f"{family}/") for example in examples)
-    with pytest.raises(ValueError, match=family):
-        jaxscope.make(family)
+    assert all(re.split("[/?]", example)[0] == family for example in examples)
+    try:
+        default = registry.load(ENVIRONMENTS, family).parse("")
+    except ValueError:
+        with pytest.raises(ValueError, match=f"'{family}' needs a variant, for example '{examples[0]}'"):
+            jaxscope.make(family)
+    else:
+        assert jaxscope.make(family) == default
     with pytest.raises(ValueError, match="nonsense"):
         jaxscope.make(f"{family}/nonsense")
     with pytest.raises(ValueError, match="has no option 'nonsense'"):

@@ -433,7 +433,7 @@ def test_a_wrong_name_is_a_value_error(name: str) -> None:
     [
         ("8x8", "ROWSxCOLS-PLAYERSp-FOODSf"),
         ("", "8x8-2p-3f"),
-        ("8x8-2p-3f?", "names no foraging game"),
+        ("8x8-2p-3f?", "8x8-2p-3f?option=value"),
         ("8x8-2p-3f?penalti=1", "Did you mean 'penalty'"),
         ("8x8-2p-3f?penalty=x", "penalty must be a number"),
         ("8x8-2p-3f?max_steps=1.5", "max_steps must be an integer"),

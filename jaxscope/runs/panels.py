@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 
-from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
+from jaxscope import registry
 from jaxscope.agents.scripted import ROLES, partner_names
 from jaxscope.agents.scripted_group import is_scripted
 from jaxscope.files import write_text
 from jaxscope.panel import Panel, join
 from jaxscope.runs import settings as run_settings
+from jaxscope.runs import snapshots
 from jaxscope.runs.checkpoints import Checkpoints
-from jaxscope.types import Environment
+from jaxscope.types import Environment, LearnedPolicy
+
+AGENTS = "jaxscope.agents"
+SCRIPTED = "scripted"  # also the name of their file
 
 
 def resolve(names: Sequence[str], env: Environment) -> Panel:
@@ -60,17 +62,43 @@ def of_run(folder: Path, env: Environment | None = None, iteration: int | None =
     Raises:
         ValueError: there is no run, no whole checkpoint, or `env` has other spaces than the run's environment.
     """
-    settings = run_settings.load(folder)
-    own = settings.make_env()
-    policy = settings.module.policy(settings.config, own)
-    if env is not None and RecurrentPolicy.of(env, policy.network) != policy:
-        raise ValueError(f"{folder} was trained in {settings.env}, whose spaces differ from those of {env.name}")
+    settings, own, policy = _policy_of_run(folder, env)
     checkpoints = Checkpoints(folder / "checkpoints", writable=False)
     try:
         params = checkpoints.restore(learners_like(settings, own, folder), iteration).params
     finally:
         checkpoints.close()
-    return Panel.learned(policy, params, [f"{folder.resolve().name}:{seed}" for seed in range(settings.seeds)])
+    return Panel.learned(policy, params, _seed_names(folder, settings))
+
+
+def snapshots_of_run(folder: Path, env: Environment | None = None) -> dict[int, Panel]:
+    """The policies of a run by iteration, as far as snapshots were kept, one member per seed.
+
+    Raises:
+        ValueError: there is no run, a snapshot is damaged, or `env` has other spaces than the run's environment.
+    """
+    settings, own, policy = _policy_of_run(folder, env)
+    like = learners_like(settings, own, folder).params
+    store = snapshots.store(folder, writable=False)
+    try:
+        params = {iteration: store.restore(like, iteration) for iteration in store.iterations()}
+    finally:
+        store.close()
+    names = _seed_names(folder, settings)
+    return {iteration: Panel.learned(policy, of_seeds, names) for iteration, of_seeds in params.items()}
+
+
+def _policy_of_run(folder: Path, env: Environment | None):
+    settings = run_settings.load(folder)
+    own = settings.make_env()
+    policy = settings.module.policy(settings.config, own)
+    if env is not None and settings.module.policy(settings.config, env) != policy:
+        raise ValueError(f"{folder} was trained in {settings.env}, whose spaces differ from those of {env.name}")
+    return settings, own, policy
+
+
+def _seed_names(folder: Path, settings: run_settings.RunSettings) -> list[str]:
+    return [f"{folder.resolve().name}:{seed}" for seed in range(settings.seeds)]
 
 
 def newest_iteration(folder: Path) -> int:
@@ -109,9 +137,10 @@ def save(panel: Panel, folder: Path) -> None:
         names = list(panel.names[start : start + size])
         start += size
         if is_scripted(policy):
-            kinds.append({"kind": "scripted", "names": names})
-        elif isinstance(policy, RecurrentPolicy):
-            kinds.append({"kind": "recurrent", "names": names, "network": dataclasses.asdict(policy.network)})
+            kinds.append({"kind": SCRIPTED, "names": names})
+        elif isinstance(policy, LearnedPolicy):
+            file = type(policy).__module__.rpartition(".")[2]
+            kinds.append({"kind": file, "names": names, "policy": policy.describe()})
         else:
             raise ValueError(f"members of type {type(policy).__name__} cannot be kept with a run")
     folder.mkdir(parents=True, exist_ok=True)
@@ -146,9 +175,9 @@ def load(folder: Path, env: Environment) -> Panel:
 
 def _without_params(kind: dict, env: Environment) -> Panel:
     """The members of one kind; in place of what they have learned, its shapes."""
-    if kind["kind"] == "scripted":
+    if kind["kind"] == SCRIPTED:
         return Panel.scripted(env, kind["names"])
-    policy = RecurrentPolicy.of(env, NetworkConfig(**kind["network"]))
+    policy = registry.load(AGENTS, kind["kind"]).restore(env, kind["policy"])
     return Panel.learned(policy, _stacked_like(policy, len(kind["names"])), kind["names"])
 
 
@@ -166,6 +195,6 @@ def _restored(folder: Path, like: dict[str, object]) -> dict[str, object]:
         store.close()
 
 
-def _stacked_like(policy: RecurrentPolicy, size: int):
+def _stacked_like(policy: LearnedPolicy, size: int):
     one = jax.eval_shape(policy.init, jax.random.key(0))
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape), jnp.float32), one)
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape), leaf.dtype), one)

@@ -11,18 +11,19 @@ from jaxtyping import PRNGKeyArray
 from jaxscope import ppo, rollout
 from jaxscope.agents.actor_critic import RecurrentPolicy
 from jaxscope.casting import Partnering, recast
+from jaxscope.metrics import Metrics
 from jaxscope.population import Population
-from jaxscope.ppo import Learner, Metrics, PPOConfig
+from jaxscope.ppo import Learner
 from jaxscope.types import Environment, Policy
 
 MEETS_PARTNERS = True
+partition = ppo.partition
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(ppo.Config):
     """PPO against frozen partners drawn by the rank of the return with them (PopGen, section 4.3 and appendix B.1)."""
 
-    ppo: PPOConfig = PPOConfig()
     partnering: Partnering = Partnering()
 
 
@@ -74,7 +75,7 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
         play_key,
         closing,
     )
-    params, opt_state, metrics = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
+    params, opt_state, means = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
     flat = jax.tree.map(jnp.ravel, episodes)
     population = learner.population.tally(flat.partner, flat.team_return, flat.counted)
     # A mean over part of a period would favour what ends early; environments on their own have no period.
@@ -83,7 +84,7 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
     after = Learner(params, opt_state, play, population, key, learner.iteration + 1)
     met = jnp.where(population.episodes > 0, population.mean_return, jnp.nan)  # nothing is shown of those never met
     of_partners = {"partner_return": met, "partner_probability": law}
-    return after, metrics | ppo.episode_metrics(episodes) | of_partners
+    return after, Metrics(means, ppo.episode_totals(episodes), of_partners)
 
 
 def _period(cfg: Config, env: Environment, learner: Learner):

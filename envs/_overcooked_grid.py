@@ -1,0 +1,105 @@
+"""The lossless observation: one layer of the kitchen per kind of fact, `[W, H, 16 + 5 A]` for A players.
+
+Layers for a player: its position; the others' positions, one layer each in seat order; its orientation, four
+layers (1 at its cell); the others' orientations, four each; pots, counters, onion, tomato and dish dispensers, serving
+hatches; onions and tomatoes in pots not started; onions and tomatoes in started pots and in soups held or on counters;
+steps that a pot still cooks; soups done (ready in a pot, held, on a counter); dishes, onions and tomatoes held or on
+counters; all ones when fewer than 40 steps are left. What is held shows at its holder's cell.
+
+For two players these are the 26 layers of `overcooked_ai`; for another number its scheme goes on in this way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Integer, UInt32
+
+from . import _overcooked_objects as objects
+from ._overcooked_tables import STATIC_LAYERS, Here
+
+if TYPE_CHECKING:
+    from .overcooked import Overcooked, State
+
+#: The last layer is on when fewer steps than these are left.
+URGENT = 40
+_WORD = 32
+
+
+def num_layers(num_agents: int) -> int:
+    return 5 * num_agents + len(STATIC_LAYERS) + len(objects.LAYERS) + 1
+
+
+def layers(env: Overcooked, here: Here, state: State) -> list[Integer[Array, "W H layers"]]:
+    """The observation of every player.
+
+    A cell's layers are gathered in a few words, which fuse with the step, and unpacked at the end.
+    """
+    things = _with_held(env, state).astype(jnp.uint32)
+    unpacking = _unpacking(env.num_agents)
+    views = []
+    for seat in range(env.num_agents):
+        view = jnp.uint32(0)
+        for word, (shift, mask) in zip([*_words(env, here, state, seat), things], unpacking, strict=True):
+            view = view | ((word[:, None] >> shift) & mask)
+        views.append(view.astype(env.observation_space().dtype).reshape(env.width, env.height, -1))
+    return views
+
+
+def _with_held(env: Overcooked, state: State) -> Array:
+    """What lies on each cell or is held there, `[C]`."""
+    cells = np.arange(env.width * env.height)
+    things = state.contents
+    for i in range(env.num_agents):
+        things = things + jnp.where(cells == state.cell[i], state.held[i], 0)
+    return things
+
+
+def _words(env: Overcooked, here: Here, state: State, seat: int) -> list[UInt32[Array, " C"]]:
+    """Players, static layers and urgency, a bit a layer, as `seat` sees them."""
+    num_agents = env.num_agents
+    cells = np.arange(env.width * env.height)
+    num_bits = 5 * num_agents + len(STATIC_LAYERS) + 1
+    urgent = (env.horizon - state.time < URGENT).astype(jnp.uint32)
+    words = []
+    for number in range(-(-num_bits // _WORD)):
+        first = number * _WORD
+        word = _shifted(here.whole(here.tables.static).astype(jnp.uint32), 5 * num_agents - first)
+        word |= _shifted(urgent, num_bits - 1 - first)
+        for turn, player in enumerate([seat, *(other for other in range(num_agents) if other != seat)]):
+            facing = num_agents + 4 * turn + state.orientation[player] - first
+            bits = _bit(jnp.int32(turn - first)) | _bit(facing)
+            word |= jnp.where(cells == state.cell[player], bits, jnp.uint32(0))
+        words.append(word)
+    return words
+
+
+def _bit(index: Array) -> UInt32[Array, ""]:
+    """The word with that bit; nothing when it lies outside of the word."""
+    inside = (index >= 0) & (index < _WORD)
+    return jnp.where(inside, jnp.uint32(1) << index.clip(0, _WORD - 1).astype(jnp.uint32), jnp.uint32(0))
+
+
+def _shifted(word: UInt32[Array, "*c"], by: int) -> UInt32[Array, "*c"]:
+    if by <= -_WORD or by >= _WORD:
+        return jnp.zeros_like(word)
+    return word << by if by >= 0 else word >> -by
+
+
+def _unpacking(num_agents: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For every word, by layer `[1, layers]`: how far to shift it and what to keep then, nothing if it is of another.
+
+    Adding up all words costs XLA less than choosing one by layer, which it does not turn into vector instructions.
+    """
+    before = 5 * num_agents + len(STATIC_LAYERS)
+    num_words = -(-(before + 1) // _WORD)
+    bits = [(bit // _WORD, bit % _WORD, 1) for bit in range(before + 1)]
+    things = [(num_words, first, (1 << width) - 1) for first, width in objects.LAYERS]
+    rows = [*bits[:before], *things, bits[before]]
+    by_word = [
+        [(shift, mask) if word == number else (0, 0) for word, shift, mask in rows] for number in range(num_words + 1)
+    ]
+    tables = [np.array(row, np.uint32) for row in by_word]
+    return [(table[None, :, 0], table[None, :, 1]) for table in tables]
