@@ -83,7 +83,7 @@ def answered(asking: Generator[Request, Any, T], reply: Callable[[Request], PyTr
         asking.send(reply(request))
     except StopIteration as end:
         return end.value
-    raise ValueError(f"{asking.__qualname__} asks twice in one turn; a rule may ask once")
+    raise ValueError("a rule asks twice in one turn; it may ask once")
 
 
 def family(env_name: str) -> str:

@@ -11,7 +11,7 @@ import collections
 import functools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -144,7 +144,7 @@ class _Place(NamedTuple):
     """The slots in which one member keeps its memory."""
 
     slots: tuple[int, ...]  # of each leaf
-    structure: jax.tree_util.PyTreeDef
+    structure: Any  # of its pytree
 
     def take(self, memory: Slots) -> PyTree:
         return jax.tree.unflatten(self.structure, [memory[slot] for slot in self.slots])
