@@ -11,6 +11,7 @@ Arrays of a rollout are time-major: `[T, B, ...]`.
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -116,6 +117,16 @@ class Renders(Protocol):
         ...
 
 
+@runtime_checkable
+class Playable(Renders, Protocol):
+    """An environment of discrete actions that a person can play at a keyboard."""
+
+    #: The action of each key: `up`, `down`, `left`, `right`, `space`, `enter`, or a character.
+    keys: Mapping[str, int]
+    #: What the actions are called, by number.
+    key_names: Sequence[str]
+
+
 class View(NamedTuple):
     """What one seat is shown before it acts, in one game."""
 
@@ -128,7 +139,7 @@ class View(NamedTuple):
 class Policy(Protocol):
     """How a partner acts: with its parameters and its memory it forms the triple `(act, params, memory)`.
 
-    A policy is static and hashable. Learned policies keep their weights in `params`; scripted ones take `()`.
+    A policy is static and hashable. Learned policies keep their weights in `params`; those of one script take `()`.
     The functions are for one seat of one game; callers vmap.
     """
 
@@ -138,4 +149,21 @@ class Policy(Protocol):
 
     def act(self, params: PyTree, memory: PyTree, view: View, key: PRNGKeyArray) -> tuple[Array, PyTree]:
         """An action and the next memory."""
+        ...
+
+
+@runtime_checkable
+class LearnedPolicy(Policy, Protocol):
+    """A policy with weights.
+
+    Its file, directly under `agents/`, has a function `restore(env, description)` that makes the policy anew from what
+    `describe` gives, so that runs can keep policies of any kind.
+    """
+
+    def init(self, key: PRNGKeyArray) -> PyTree:
+        """Fresh weights."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """All that tells this policy from others of its kind in the same environment, as JSON values."""
         ...

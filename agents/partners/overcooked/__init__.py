@@ -1,0 +1,1 @@
+"""Scripted partners for Overcooked, one file each."""

@@ -1,0 +1,59 @@
+"""A chef's turn: the first action of its way, or a step aside where chefs have got into each other's way."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from jaxscope.agents.partners.overcooked._errands import action_of
+from jaxscope.agents.partners.overcooked._scene import Scene, Way
+from jaxscope.envs.overcooked import INTERACT, STAY, Overcooked
+
+#: Steps without getting anywhere after which a chef may step aside: while it wants to walk, and while it wants to stay
+#: and another chef stands before it and looks at it.
+WALKING_PATIENCE = 2
+STAYING_PATIENCE = 6
+LONG = 1 << 20
+
+
+class Memory(NamedTuple):
+    """What every chef remembers."""
+
+    cell: Int[Array, ""]  # where it stood at its last turn; -1: there was none
+    cell_before: Int[Array, ""]  # and at the one before
+    action: Int[Array, ""]  # what it did then
+    jammed: Int[Array, ""]  # steps for which it has got nowhere although it or another chef wanted to
+    held: Int[Array, ""]  # what it held then
+    carried: Int[Array, ""]  # steps for which it has held that
+
+
+def first_memory(env: Overcooked) -> Memory:
+    """The memory before the first step of an episode."""
+    del env
+    return Memory(jnp.int32(-1), jnp.int32(-1), jnp.int32(STAY), jnp.int32(0), jnp.int32(0), jnp.int32(0))
+
+
+def carried(scene: Scene, memory: Memory) -> Int[Array, ""]:
+    """Steps for which the chef has held what it holds now."""
+    return jnp.where(scene.held == memory.held, jnp.minimum(memory.carried + 1, LONG), 0)
+
+
+def take_turn(scene: Scene, memory: Memory, way: Way, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+    """The action, and what to remember.
+
+    A chef that is jammed moves or stays at random with probability 1/2, all five ways equally likely. Jams are of two
+    kinds: nobody moves, or both walk to and fro because each finds a way around the other.
+    """
+    action = action_of(way)
+    pressed = scene.mate.ahead == scene.cell
+    stuck = (scene.cell == memory.cell) & ((memory.action < STAY) | pressed)
+    turned_back = (scene.cell == memory.cell_before) & (scene.cell != memory.cell)
+    jammed = jnp.where(stuck | turned_back, jnp.minimum(memory.jammed + 1, LONG), 0)
+    patience = jnp.where(action < STAY, WALKING_PATIENCE, STAYING_PATIENCE)
+    draw = jax.random.randint(key, (), 0, 2 * (STAY + 1), jnp.int32)
+    steps_aside = (jammed >= patience) & (action != INTERACT) & (draw <= STAY)
+    action = jnp.where(steps_aside, draw, action)
+    return action, Memory(scene.cell, memory.cell, action, jammed, scene.held, carried(scene, memory))

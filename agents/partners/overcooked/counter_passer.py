@@ -1,0 +1,45 @@
+"""Hands its teammate ingredients, and a dish per soup, over the counter that both reach soonest; touches no pot."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from jaxscope.agents.partners.overcooked._errands import (
+    count,
+    fetch_ingredient,
+    first,
+    put_down,
+    some,
+    started,
+    steps_of,
+    to_best_counter,
+    wants_any,
+)
+from jaxscope.agents.partners.overcooked._scene import look
+from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.envs.overcooked import Overcooked, objects
+from jaxscope.types import View
+
+ROLE = "training"
+initial_memory = first_memory
+MOST_INGREDIENTS = 2  # on counters at a time
+
+
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+    """It waits out of the way while two ingredients lie there and no soup lacks a dish.
+
+    Asks of a cooperator to work from counters.
+    """
+    scene = look(env, view)
+    dishes = jnp.sum(scene.contents == objects.DISH, dtype=jnp.int32) + scene.dishes_with_others
+    ingredients = jnp.sum((scene.contents == objects.ONION) | (scene.contents == objects.TOMATO), dtype=jnp.int32)
+    lacks_dish = count(started(pot) for pot in scene.pots) > dishes
+    asks_for_more = some(wants_any(pot) for pot in scene.pots) & (ingredients < MOST_INGREDIENTS)
+    both = steps_of(scene.tiles) + steps_of(scene.tiles_of_mate)
+    way = first(
+        (scene.has_dish | scene.has_ingredient, to_best_counter(scene, scene.contents == 0, both)),
+        (scene.empty & lacks_dish, scene.dishes),
+        (scene.empty & asks_for_more, fetch_ingredient(scene._replace(counters=jnp.zeros_like(scene.counters)))),
+        (scene.empty | scene.has_ingredient, scene.out_of_the_way),
+        (True, put_down(scene)),
+    )
+    return take_turn(scene, memory, way, key)

@@ -1,0 +1,23 @@
+"""Starts every complete pot and does nothing else: waits near a pot meanwhile."""
+
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from jaxscope.agents.partners.overcooked._errands import first, put_down, to_pot
+from jaxscope.agents.partners.overcooked._scene import look
+from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.envs.overcooked import Overcooked
+from jaxscope.types import View
+
+ROLE = "training"
+initial_memory = first_memory
+
+
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+    """Asks of a cooperator to do all the carrying."""
+    scene = look(env, view)
+    way = first(
+        (~scene.empty, put_down(scene)),
+        (True, to_pot(scene, lambda pot: pot.complete)),
+        (True, scene.by_a_pot),
+    )
+    return take_turn(scene, memory, way, key)
