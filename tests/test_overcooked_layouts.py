@@ -6,6 +6,7 @@ import dataclasses
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -63,7 +64,8 @@ def test_jaxmarls_layouts_are_jaxmarls():
         from jaxmarl.environments.overcooked import overcooked_layouts
     assert {name.removeprefix("jaxmarl_") for name in JAXMARL} == set(overcooked_layouts)
     for name in JAXMARL:
-        theirs, ours = overcooked_layouts[name.removeprefix("jaxmarl_")], kitchen(name)
+        theirs: dict[str, Any] = dict(overcooked_layouts[name.removeprefix("jaxmarl_")])
+        ours = kitchen(name)
         at = lambda key: [(int(i) % ours.width, int(i) // ours.width) for i in np.sort(theirs[key])]  # noqa: B023, E731
         assert (ours.width, ours.height) == (theirs["width"], theirs["height"])
         for key, tile in (("onion_pile_idx", "O"), ("plate_pile_idx", "D"), ("goal_idx", "S"), ("pot_idx", "P")):
