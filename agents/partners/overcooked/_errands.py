@@ -71,24 +71,19 @@ def to_cell(scene: Scene, cell: Int[Array, ""]) -> Way:
     return jnp.min(jnp.where(np.arange(len(scene.tiles)) == cell, scene.tiles, NEVER))
 
 
-def lying(scene: Scene, thing: int) -> Way:
-    """To the nearest counter with an onion, a tomato or a dish."""
-    return to_counter(scene, scene.contents == thing)
-
-
 def lying_soup(scene: Scene) -> Way:
     """To the nearest counter with a soup."""
-    return to_counter(scene, objects.is_done(scene.contents))
+    return scene.nearest.soup
 
 
 def put_down(scene: Scene) -> Way:
     """To the nearest empty counter."""
-    return to_counter(scene, scene.contents == 0)
+    return scene.nearest.empty
 
 
 def hand_over(scene: Scene) -> Way:
     """To the nearest empty counter that others can take from."""
-    return to_counter(scene, scene.shared & (scene.contents == 0))
+    return scene.nearest.shared
 
 
 def fetch_ingredient(scene: Scene, also_lying: bool = False) -> Way:
@@ -104,8 +99,8 @@ def fetch_ingredient(scene: Scene, also_lying: bool = False) -> Way:
             tomato |= decides & pot.wants_tomato
             decided |= decides
     none = ~decided
-    onions = _source(scene, scene.onions, objects.ONION, also_lying)
-    tomatoes = _source(scene, scene.tomatoes, objects.TOMATO, also_lying)
+    onions = _source(scene, scene.onions, scene.nearest.onion, also_lying)
+    tomatoes = _source(scene, scene.tomatoes, scene.nearest.tomato, also_lying)
     onions = jnp.where(onion | none, onions, NEVER)
     return jnp.minimum(onions, jnp.where(tomato | (none & (onions >= NEVER)), tomatoes, NEVER))
 
@@ -117,11 +112,9 @@ def bring_ingredient(scene: Scene) -> Way:
         return jnp.where(scene.held == objects.ONION, pot.wants_onion, pot.wants_tomato)
 
     useful = some(wants_it(pot) for pot in scene.pots)
-    room = jnp.sum(scene.shared & scene.counters, dtype=jnp.int32) > 1  # then one is left free, for a dish
-    free = jnp.sum(scene.shared & scene.counters & (scene.contents == 0), dtype=jnp.int32)
     return first(
         (True, to_pot(scene, wants_it)),
-        (~scene.has_pot & useful & (free > room), hand_over(scene)),
+        (~scene.has_pot & useful & scene.may_hand_over, hand_over(scene)),
         (some(wants_any(pot) for pot in scene.pots) & ~useful, put_down(scene)),
     )
 
@@ -136,8 +129,8 @@ def started(pot: Pot) -> Flag:
 
 def fetch_dish(scene: Scene, also_lying: bool = False) -> Way:
     """To a dish; for others' pots not while one lies ready for them."""
-    waiting = ~scene.has_pot & (lying(scene, objects.DISH) < NEVER)
-    return jnp.where(waiting, NEVER, _source(scene, scene.dishes, objects.DISH, also_lying))
+    waiting = ~scene.has_pot & (scene.nearest.dish < NEVER)
+    return jnp.where(waiting, NEVER, _source(scene, scene.dishes, scene.nearest.dish, also_lying))
 
 
 def serve(scene: Scene) -> Way:
@@ -145,12 +138,12 @@ def serve(scene: Scene) -> Way:
     return first((True, scene.hatch), (True, hand_over(scene)))
 
 
-def _source(scene: Scene, dispenser: Way, thing: int, also_lying: bool) -> Way:
+def _source(scene: Scene, dispenser: Way, on_counter: Way, also_lying: bool) -> Way:
     """To the dispenser; to counters too where that is wanted, or where there is no dispenser.
 
     Who cannot use a pot takes nothing from counters: what lies there is meant for others.
     """
-    on_counter = jnp.where(scene.has_pot, lying(scene, thing), NEVER)
+    on_counter = jnp.where(scene.has_pot, on_counter, NEVER)
     if also_lying:
         return jnp.minimum(dispenser, on_counter)
     return jnp.where(dispenser < NEVER, dispenser, on_counter)

@@ -42,6 +42,18 @@ class Mate(NamedTuple):
     apart: Int[Array, ""]  # steps to it, if there were no walls; 0 where there is no other chef
 
 
+class Counters(NamedTuple):
+    """Ways to the nearest of the chef's counters by what lies there."""
+
+    empty: Way
+    shared: Way  # empty, and to hand things over
+    onion: Way
+    tomato: Way
+    dish: Way
+    soup: Way
+    num_shared: Int[Array, ""]  # how many are empty and to hand things over
+
+
 class Scene(NamedTuple):
     """One chef's view of a state."""
 
@@ -49,6 +61,7 @@ class Scene(NamedTuple):
     held: Int[Array, ""]
     mate: Mate
     dishes_with_others: Int[Array, ""]  # other chefs that hold a dish
+    others_fill: Flag  # every other chef holds an ingredient
     contents: Int[Array, " C"]
     onions: Way  # nearest dispensers and hatch
     tomatoes: Way
@@ -59,6 +72,8 @@ class Scene(NamedTuple):
     away: Way  # a step away from the teammate
     pots: list[Pot]
     has_pot: Flag  # the chef can use a pot
+    nearest: Counters
+    may_hand_over: Flag  # one shared counter stays free for a dish, where there are several
     tiles: Int[Array, " C"]  # ways to every cell
     tiles_of_mate: Int[Array, " C"]  # the teammate's; the chef's own where there is no other
     counters: Bool[Array, " C"]
@@ -97,16 +112,23 @@ def look(env: Overcooked, view: View, region: int = _ways.EVERYWHERE) -> Scene:
     tiles_of_mate = here.row(table.tiles, own_floor, mate_floor) if env.num_agents > 1 else tiles
     faced = here.at(table.kind, ahead)
 
+    tiles = jnp.where((np.arange(tiles.shape[0]) == ahead) & (faced != kitchens.FLOOR), AT_HAND, tiles)
+    counters, shared = (here.whole(of[:, region]) for of in (table.counters, table.shared))
+    nearest = _nearest(jnp.where(counters, tiles, NEVER), shared, state.contents)
+
     def way(place: int, kind: int) -> Way:
         return jnp.where((faced == kind) & _in_region(env, ahead, region), AT_HAND, places[place])
 
-    dishes = [(view.seat != seat) & (state.held[seat] == objects.DISH) for seat in range(env.num_agents)]
+    others = [(view.seat != seat, state.held[seat]) for seat in range(env.num_agents)]
+    dishes = [(is_other & (hand == objects.DISH)).astype(jnp.int32) for is_other, hand in others]
+    filling = [~is_other | (hand == objects.ONION) | (hand == objects.TOMATO) for is_other, hand in others]
     pots, has_pot = _pots(env, here, state.contents, places, ahead)
     return Scene(
         cell=cell,
         held=held,
         mate=mate,
-        dishes_with_others=functools.reduce(jnp.add, [dish.astype(jnp.int32) for dish in dishes]),
+        dishes_with_others=functools.reduce(jnp.add, dishes),
+        others_fill=functools.reduce(jnp.logical_and, filling),
         contents=state.contents,
         onions=way(_ways.ONIONS, kitchens.ONIONS),
         tomatoes=way(_ways.TOMATOES, kitchens.TOMATOES),
@@ -117,10 +139,12 @@ def look(env: Overcooked, view: View, region: int = _ways.EVERYWHERE) -> Scene:
         away=places[_ways.AWAY],
         pots=pots,
         has_pot=has_pot,
-        tiles=jnp.where((np.arange(tiles.shape[0]) == ahead) & (faced != kitchens.FLOOR), AT_HAND, tiles),
+        nearest=nearest,
+        may_hand_over=nearest.num_shared > here.whole(table.several_shared[:, region]),
+        tiles=tiles,
         tiles_of_mate=tiles_of_mate,
-        counters=here.whole(table.counters[:, region]),
-        shared=here.whole(table.shared[:, region]),
+        counters=counters,
+        shared=shared,
         pot_distance=here.whole(table.pot_distance),
     )
 
@@ -197,6 +221,21 @@ def _in_region(env: Overcooked, cell: Int[Array, ""], region: int) -> Flag:
     if region == _ways.EVERYWHERE:
         return jnp.ones((), bool)
     return twice <= 0 if region == _ways.WEST_HALF else twice >= 0
+
+
+def _nearest(ways: Int[Array, " C"], shared: Bool[Array, " C"], contents: Int[Array, " C"]) -> Counters:
+    """One reduction for all, because a pass over the cells costs more than anything else that a chef thinks of."""
+    empty = contents == 0
+    things = (objects.ONION, objects.TOMATO, objects.DISH)
+    suits = [empty, empty & shared, *(contents == thing for thing in things), objects.is_done(contents)]
+    found = [jnp.where(suiting, ways, NEVER) for suiting in suits]
+    number = (empty & shared & (ways < NEVER)).astype(jnp.int32)
+
+    def best(a: list[Array], b: list[Array]) -> list[Array]:
+        return [*(jnp.minimum(x, y) for x, y in zip(a[:-1], b[:-1], strict=True)), a[-1] + b[-1]]
+
+    start = [jnp.int32(NEVER)] * len(found) + [jnp.int32(0)]
+    return Counters(*jax.lax.reduce([*found, number], start, best, (0,)))
 
 
 def _pots(

@@ -14,7 +14,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Array, Bool, Int
 
 from jaxscope.envs.overcooked import INTERACT, STAY
 from jaxscope.envs.overcooked import _overcooked_kitchen as kitchens
@@ -47,7 +47,13 @@ class Ways(NamedTuple):
     tiles: Int[np.ndarray, "L B F C"]  # ways to every cell: to stand on floor, to face anything else
     counters: Bool[np.ndarray, "L R C"]  # that somebody can use; those of a half include the next column
     shared: Bool[np.ndarray, "L R C"]  # of these, the ones to hand things over: used from both sides
+    several_shared: Bool[np.ndarray, "L R"]  # there are two of those at least
     pot_distance: Int[np.ndarray, "L C"]  # steps between the places before a counter and before the nearest pot
+
+
+def is_free(way: Int[Array, ""]) -> Bool[Array, ""]:
+    """Whether it leads there without going through the other chef."""
+    return way < (THROUGH_THE_OTHER << COST_SHIFT)
 
 
 @functools.cache
@@ -110,6 +116,7 @@ class _Builder:
         usable = np.array([bool(self.access.get(cell)) for cell in self.cells]) & (kind == kitchens.COUNTER)
         near = [usable & self._in_region(column, region, margin=1) for region in REGIONS]
         both = near[WEST_HALF] & near[EAST_HALF]
+        shared = np.stack([self._shared(usable), *(both if both.any() else near[half] for half in (1, 2))])
         tiles = np.stack([self._to(cell) for cell in self.cells], -1)  # [B, f, C]
         places = np.stack([self._places(region, tiles) for region in REGIONS])
         return Ways(
@@ -121,7 +128,8 @@ class _Builder:
             places=np.stack([self._full_size(of_region) for of_region in places]),
             tiles=self._full_size(tiles),
             counters=np.stack(near),
-            shared=np.stack([self._shared(usable), *(both if both.any() else near[half] for half in (1, 2))]),
+            shared=shared,
+            several_shared=shared.sum(-1) > 1,
             pot_distance=np.array([self._pot_distance(cell) for cell in self.cells], np.int32),
         )
 

@@ -42,7 +42,9 @@ def whole_task(scene: Scene, carried: Int[Array, ""], to_start: Callable[[Pot], 
     """
     dishes_lacking = count(started(pot) for pot in scene.pots) > scene.dishes_with_others
     startable = to_pot(scene, to_start)
-    better_to_do = (dishes_lacking | (startable < NEVER)) & (carried > KEEP_INGREDIENT)
+    # Another chef with free hands would do it. One that never does must not keep this one waiting for good.
+    left_to_it = scene.others_fill | (carried > KEEP_INGREDIENT)
+    better_to_do = (dishes_lacking | (startable < NEVER)) & left_to_it
     return first(
         (scene.has_soup, serve(scene)),
         (scene.has_dish, to_pot(scene, lambda pot: pot.ready)),

@@ -16,6 +16,7 @@ from jaxscope.agents.partners.overcooked._errands import (
 )
 from jaxscope.agents.partners.overcooked._scene import look
 from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._ways import NEVER
 from jaxscope.envs.overcooked import Overcooked, objects
 from jaxscope.types import View
 
@@ -35,10 +36,12 @@ def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple
     lacks_dish = count(started(pot) for pot in scene.pots) > dishes
     asks_for_more = some(wants_any(pot) for pot in scene.pots) & (ingredients < MOST_INGREDIENTS)
     both = steps_of(scene.tiles) + steps_of(scene.tiles_of_mate)
+    nowhere = jnp.int32(NEVER)
+    not_lying = scene._replace(nearest=scene.nearest._replace(onion=nowhere, tomato=nowhere))
     way = first(
         (scene.has_dish | scene.has_ingredient, to_best_counter(scene, scene.contents == 0, both)),
         (scene.empty & lacks_dish, scene.dishes),
-        (scene.empty & asks_for_more, fetch_ingredient(scene._replace(counters=jnp.zeros_like(scene.counters)))),
+        (scene.empty & asks_for_more, fetch_ingredient(not_lying)),
         (scene.empty | scene.has_ingredient, scene.out_of_the_way),
         (True, put_down(scene)),
     )

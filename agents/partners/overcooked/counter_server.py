@@ -4,7 +4,6 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import (
     first,
-    lying,
     lying_soup,
     put_down,
     serve,
@@ -16,7 +15,7 @@ from jaxscope.agents.partners.overcooked._errands import (
 from jaxscope.agents.partners.overcooked._scene import look
 from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
 from jaxscope.agents.partners.overcooked._ways import NEVER
-from jaxscope.envs.overcooked import Overcooked, objects
+from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
 
 ROLE = "training"
@@ -35,7 +34,7 @@ def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple
         (scene.has_dish, to_pot(scene, lambda pot: pot.ready)),
         (scene.has_dish, without_touching(to_pot(scene, lambda pot: pot.cooking))),
         (scene.empty & (scene.hatch < NEVER), lying_soup(scene)),
-        (scene.empty & cooks, lying(scene, objects.DISH)),
+        (scene.empty & cooks, scene.nearest.dish),
         (scene.empty | scene.has_dish, scene.by_a_pot),
         (True, put_down(scene)),
     )

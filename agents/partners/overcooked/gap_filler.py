@@ -46,7 +46,9 @@ def act(env: Overcooked, memory: Gap, view: View, key: PRNGKeyArray) -> tuple[In
     scene = look(env, view)
     held = scene.mate.held
     carries = (held == objects.ONION) | (held == objects.TOMATO)
-    fills = jnp.where(held == 0, memory.mate_fills, carries)
+    # Where both carry ingredients neither gives in, so that two of its kind do not leave the work to each other.
+    tells_nothing = (held == 0) | (carries & scene.has_ingredient)
+    fills = jnp.where(tells_nothing, memory.mate_fills, carries)
     cooks = some(started(pot) for pot in scene.pots)
     to_start = to_pot(scene, lambda pot: pot.complete)
     way = first(

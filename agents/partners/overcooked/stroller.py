@@ -9,7 +9,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from jaxscope.agents.partners.overcooked._errands import to_cell
 from jaxscope.agents.partners.overcooked._scene import look, random_floor
 from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
-from jaxscope.agents.partners.overcooked._ways import NEVER
+from jaxscope.agents.partners.overcooked._ways import is_free
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
 
@@ -35,4 +35,4 @@ def act(env: Overcooked, memory: Stroll, view: View, key: PRNGKeyArray) -> tuple
     goal = jnp.where(has_goal, memory.goal, new)
     way = to_cell(scene, goal)
     action, turn = take_turn(scene, memory.turn, way, turn_key)
-    return action, Stroll(turn, jnp.where(way < NEVER, goal, -1))
+    return action, Stroll(turn, jnp.where(is_free(way), goal, -1))
