@@ -6,15 +6,16 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from jaxscope.agents.dense import dense
+from jaxscope.agents.dense import linear
 from jaxscope.agents.distributions import Categorical
+from jaxscope.agents.encoders import Encoder, encoder
 from jaxscope.agents.gru import GRU
 from jaxscope.agents.initialisers import orthogonal
 from jaxscope.spaces import Discrete, Space
@@ -27,35 +28,34 @@ class NetworkConfig:
 
     hidden: int = 64
     """Units of the encoder, of the GRU and of each head."""
+    encoder: Encoder = "dense"
+    """`dense`: one layer over the flattened observation; `conv`: convolutions, for grids of cells with features."""
 
     def __post_init__(self) -> None:
         if self.hidden < 1:
             raise ValueError(f"network hidden = {self.hidden}: must be at least 1")
+        if self.encoder not in get_args(Encoder):
+            raise ValueError(f"network encoder = {self.encoder!r}: must be one of {', '.join(get_args(Encoder))}")
 
 
 class ActorCritic(nnx.Module):
     """Observation -> encoder -> GRU -> (logits, value)."""
 
-    def __init__(self, obs_size: int, num_actions: int, hidden: int, *, rngs: nnx.Rngs):
-        root2 = orthogonal(math.sqrt(2.0))
-        self.encoder = nnx.Linear(obs_size, hidden, kernel_init=root2, rngs=rngs)
+    def __init__(self, obs_shape: tuple[int, ...], num_actions: int, config: NetworkConfig, *, rngs: nnx.Rngs):
+        hidden, root2 = config.hidden, orthogonal(math.sqrt(2.0))
+        self.encoder = encoder(config.encoder, obs_shape, hidden, rngs=rngs)
         self.gru = GRU(hidden, hidden, rngs=rngs)
         self.actor_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
         self.actor = nnx.Linear(hidden, num_actions, kernel_init=orthogonal(0.01), rngs=rngs)
         self.critic_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
         self.critic = nnx.Linear(hidden, 1, kernel_init=orthogonal(1.0), rngs=rngs)
 
-    def encode(self, obs: Float[Array, "*b o"]) -> Float[Array, "*b h"]:
-        return nnx.relu(_dense(self.encoder, obs))
+    def encode(self, obs: Array) -> Float[Array, "*b h"]:
+        return self.encoder(obs.astype(jnp.float32))
 
     def heads(self, h: Float[Array, "*b h"]) -> tuple[Categorical, Float[Array, "*b"]]:
-        logits = _dense(self.actor, nnx.relu(_dense(self.actor_hidden, h)))
-        return Categorical(logits), _dense(self.critic, nnx.relu(_dense(self.critic_hidden, h)))[..., 0]
-
-
-def _dense(layer: nnx.Linear, x: Array) -> Array:
-    assert layer.bias is not None
-    return dense(x, layer.kernel[...], layer.bias[...])
+        logits = linear(self.actor, nnx.relu(linear(self.actor_hidden, h)))
+        return Categorical(logits), linear(self.critic, nnx.relu(linear(self.critic_hidden, h)))[..., 0]
 
 
 class Act(NamedTuple):
@@ -86,6 +86,10 @@ class RecurrentPolicy:
     def __post_init__(self) -> None:
         if not isinstance(self.actions, Discrete):
             raise ValueError(f"the recurrent actor-critic needs discrete actions, not {self.actions}")
+        if self.network.encoder == "conv" and len(self.obs_shape) != 3:
+            raise ValueError(
+                f"network encoder = 'conv' needs observations [width, height, features], not {list(self.obs_shape)}"
+            )
 
     def init(self, key: PRNGKeyArray) -> PyTree:
         """Fresh weights."""
@@ -117,7 +121,7 @@ class RecurrentPolicy:
     ) -> tuple[Categorical, Float[Array, "T R"]]:
         """Replay whole sequences from their stored first recurrent state."""
         net = self._bind(params)
-        return net.heads(net.gru.unroll(carry, net.encode(self._rows(obs, 2)), reset))
+        return net.heads(net.gru.unroll(carry, net.encode(obs), reset))
 
     def initial_memory(self, params: PyTree) -> Array:
         del params
@@ -125,22 +129,18 @@ class RecurrentPolicy:
 
     def act(self, params: PyTree, memory: Array, view: View, key: PRNGKeyArray) -> tuple[Array, Array]:
         net = self._bind(params)
-        memory = net.gru.step(memory, net.encode(view.obs.reshape(-1).astype(jnp.float32)))
+        memory = net.gru.step(memory, net.encode(view.obs))
         return net.heads(memory)[0].sample(key), memory
 
     def _forward(self, params, carry, obs, reset):
         net = self._bind(params)
-        carry = net.gru.step(jnp.where(reset[:, None], 0.0, carry), net.encode(self._rows(obs, 1)))
+        carry = net.gru.step(jnp.where(reset[:, None], 0.0, carry), net.encode(obs))
         return carry, *net.heads(carry)
-
-    def _rows(self, obs: Array, leading: int) -> Array:
-        """Observations of any shape as float vectors: [..., *o] -> [..., o]."""
-        return obs.reshape((*obs.shape[:leading], -1)).astype(jnp.float32)
 
     def _module(self, rngs: nnx.Rngs) -> ActorCritic:
         actions = self.actions
         assert isinstance(actions, Discrete)
-        return ActorCritic(math.prod(self.obs_shape), actions.n, self.network.hidden, rngs=rngs)
+        return ActorCritic(self.obs_shape, actions.n, self.network, rngs=rngs)
 
     def _bind(self, params: PyTree) -> ActorCritic:
         graph, structure = _abstract(self)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from flax import nnx
 from jaxtyping import Array, Float
+
+
+def linear(layer: nnx.Linear, x: Float[Array, "*b i"]) -> Float[Array, "*b o"]:
+    """`layer(x)`."""
+    assert layer.bias is not None
+    return dense(x, layer.kernel[...], layer.bias[...])
 
 
 @jax.custom_vjp

@@ -1,0 +1,60 @@
+"""Encoders: convolutions are those of Flax, and every weight learns."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from jaxscope import make
+from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
+from jaxscope.agents.dense import linear
+from jaxscope.agents.encoders import neighbourhoods
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_neighbourhoods_and_a_product_are_a_convolution(batch):
+    x = jax.random.normal(jax.random.key(0), (*batch, 5, 4, 6))
+    conv = nnx.Conv(6, 8, (3, 3), rngs=nnx.Rngs(0))
+    layer = nnx.Linear(9 * 6, 8, rngs=nnx.Rngs(1))
+    layer.kernel[...] = conv.kernel[...].reshape(9 * 6, 8)
+    assert layer.bias is not None
+    layer.bias[...] = jnp.arange(8.0)
+    expected = conv(x) + jnp.arange(8.0).reshape((1,) * (x.ndim - 1) + (8,))
+    np.testing.assert_allclose(linear(layer, neighbourhoods(x)), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("encoder", ["dense", "conv"])
+def test_every_weight_of_a_policy_of_grids_gets_gradient(encoder):
+    policy = RecurrentPolicy.of(make("overcooked/cramped_room"), NetworkConfig(8, encoder))
+    params_key, obs_key, weight_key = jax.random.split(jax.random.key(0), 3)
+    params = policy.init(params_key)
+    obs = jax.random.uniform(obs_key, (4, 6, *policy.obs_shape))
+    weight = jax.random.normal(weight_key, (4, 6, 6))
+
+    def loss(params):
+        distribution, value = policy.unroll(params, policy.initial_carry(6), obs, jnp.zeros((4, 6), bool))
+        return (distribution.logits * weight).sum() + (value**2).sum()
+
+    for path, gradient in jax.tree_util.tree_leaves_with_path(jax.grad(loss)(params)):
+        assert (jnp.abs(gradient) > 0).any(), jax.tree_util.keystr(path)
+
+
+def test_one_step_and_the_unrolled_sequence_agree_on_grids():
+    policy = RecurrentPolicy.of(make("overcooked/cramped_room"), NetworkConfig(8, "conv"))
+    params = policy.init(jax.random.key(0))
+    obs = jax.random.uniform(jax.random.key(1), (3, 2, *policy.obs_shape))
+    reset = jnp.zeros((3, 2), bool)
+    _, unrolled = policy.unroll(params, policy.initial_carry(2), obs, reset)
+    carry, values = policy.initial_carry(2), []
+    for time in range(3):
+        carry, act = policy.step(params, carry, obs[time], reset[time], jax.random.key(2 + time))
+        values.append(act.value)
+    np.testing.assert_allclose(jnp.stack(values), unrolled, atol=1e-5)
+
+
+def test_an_encoder_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="needs observations"):
+        RecurrentPolicy.of(make("overcooked/cramped_room?observation=vector"), NetworkConfig(8, "conv"))
+    with pytest.raises(ValueError, match="must be one of dense, conv"):
+        NetworkConfig(8, "cnn")  # pyright: ignore[reportArgumentType]
