@@ -24,6 +24,9 @@ from jaxscope.runs.settings import RunSettings
 from jaxscope.runs.sharding import mesh_of, shard
 from jaxscope.types import Environment, Policy, PyTree
 
+#: For a program that runs once.
+_COMPILE_QUICKLY = {"xla_backend_optimization_level": 0}
+
 
 class Progress(NamedTuple):
     """What the host knows after a call, for progress bars and trackers."""
@@ -91,7 +94,8 @@ def _prepare(settings: RunSettings, env: Environment, folder: Path, resume: bool
 
 def _first_learners(settings, env, panel, checkpoints: Checkpoints) -> tuple[PyTree, int]:
     if checkpoints.latest() is None:
-        learners = jax.jit(lambda: panels.begin(settings, env, panel))()
+        begin = jax.jit(lambda: panels.begin(settings, env, panel), compiler_options=_COMPILE_QUICKLY)
+        learners = begin()
         return shard(learners, settings.module.partition, settings.devices), 0
     return checkpoints.restore(_abstract_learners(settings, env, panel)), checkpoints.latest() or 0
 
@@ -104,7 +108,8 @@ def _abstract_learners(settings, env, panel) -> PyTree:
 def compiled_block(settings: RunSettings, env: Environment, policies: tuple[Policy, ...]):
     """The compiled function `(learners, n) -> learners, metrics`: n iterations of all seeds, n at most
     `iterations_per_call`. Metrics are `[iterations_per_call, S, ...]`, of which the first n rows are filled."""
-    step = jax.vmap(lambda learner: settings.module.iteration(settings.config, env, policies, learner))
+    # Compiled apart only to be traced once, for the shapes of its metrics and for the loop.
+    step = jax.jit(jax.vmap(lambda learner: settings.module.iteration(settings.config, env, policies, learner)))
 
     def block(learners: PyTree, n: Int[Array, ""]) -> tuple[PyTree, Metrics]:
         one = jax.eval_shape(step, learners)[1]
