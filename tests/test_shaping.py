@@ -75,7 +75,7 @@ def test_one_compiled_iteration_fades_and_reports_the_whole_return():
     learner = jax.jit(lambda: self_play.init(fading, env, (), None, jax.random.key(0)))()
     for _ in range(2):
         learner, metrics = iterate(learner)
-        assert metrics["return_sum"] / metrics["episodes"] == 6.0
-        targets.append(float(metrics["value_loss"]))
+        assert metrics.episodes.team_return / metrics.episodes.count == 6.0
+        targets.append(float(metrics.means["value_loss"]))
     assert len(traces) == 1
     assert targets[1] < 0.7 * targets[0]  # of the 2 paid each step 1.25 are left, and the critic has hardly moved
