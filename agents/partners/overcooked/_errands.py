@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from jaxscope.agents.partners.overcooked._scene import Flag, Pot, Scene, Way
-from jaxscope.agents.partners.overcooked._ways import ACTION_BITS, COST_SHIFT, NEVER
+from jaxscope.agents.partners.overcooked._ways import ACTION_BITS, NEVER
 from jaxscope.envs.overcooked import INTERACT, objects
 
 _ACTION_MASK = (1 << ACTION_BITS) - 1
@@ -27,11 +27,6 @@ def first(*options: tuple[Flag | bool, Way]) -> Way:
 def action_of(way: Way) -> Int[Array, ""]:
     """The first action; STAY where there is no way."""
     return way & _ACTION_MASK
-
-
-def steps_of(way: Int[Array, "*n"]) -> Int[Array, "*n"]:
-    """A number that is lower for nearer goals: actions, with a penalty for ways through the other chef."""
-    return way >> COST_SHIFT
 
 
 def without_touching(way: Way) -> Way:

@@ -75,7 +75,6 @@ class Scene(NamedTuple):
     nearest: Counters
     may_hand_over: Flag  # one shared counter stays free for a dish, where there are several
     tiles: Int[Array, " C"]  # ways to every cell
-    tiles_of_mate: Int[Array, " C"]  # the teammate's; the chef's own where there is no other
     counters: Bool[Array, " C"]
     shared: Bool[Array, " C"]  # counters to hand things over
     pot_distance: Int[Array, " C"]  # steps between the places before a counter and before a pot
@@ -109,7 +108,6 @@ def look(env: Overcooked, view: View, region: int = _ways.EVERYWHERE) -> Scene:
     mate_floor = jnp.where(mate.cell < 0, table.tiles.shape[1] - 1, here.at(table.floor, mate.cell))
     places = here.row(table.places[:, region], mate_floor, own_floor)
     tiles = here.row(table.tiles, mate_floor, own_floor)
-    tiles_of_mate = here.row(table.tiles, own_floor, mate_floor) if env.num_agents > 1 else tiles
     faced = here.at(table.kind, ahead)
 
     tiles = jnp.where((np.arange(tiles.shape[0]) == ahead) & (faced != kitchens.FLOOR), AT_HAND, tiles)
@@ -142,7 +140,6 @@ def look(env: Overcooked, view: View, region: int = _ways.EVERYWHERE) -> Scene:
         nearest=nearest,
         may_hand_over=nearest.num_shared > here.whole(table.several_shared[:, region]),
         tiles=tiles,
-        tiles_of_mate=tiles_of_mate,
         counters=counters,
         shared=shared,
         pot_distance=here.whole(table.pot_distance),

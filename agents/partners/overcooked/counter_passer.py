@@ -1,4 +1,4 @@
-"""Hands its teammate ingredients, and a dish per soup, over the counter that both reach soonest; touches no pot."""
+"""Lays ingredients, and a dish for each soup, on the counters nearest to pots for others; touches no pot."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
@@ -10,7 +10,6 @@ from jaxscope.agents.partners.overcooked._errands import (
     put_down,
     some,
     started,
-    steps_of,
     to_best_counter,
     wants_any,
 )
@@ -35,11 +34,12 @@ def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple
     ingredients = jnp.sum((scene.contents == objects.ONION) | (scene.contents == objects.TOMATO), dtype=jnp.int32)
     lacks_dish = count(started(pot) for pot in scene.pots) > dishes
     asks_for_more = some(wants_any(pot) for pot in scene.pots) & (ingredients < MOST_INGREDIENTS)
-    both = steps_of(scene.tiles) + steps_of(scene.tiles_of_mate)
+    # Who can use no pot carries them to those who can.
+    suits = (scene.contents == 0) & (scene.has_pot | scene.shared)
     nowhere = jnp.int32(NEVER)
     not_lying = scene._replace(nearest=scene.nearest._replace(onion=nowhere, tomato=nowhere))
     way = first(
-        (scene.has_dish | scene.has_ingredient, to_best_counter(scene, scene.contents == 0, both)),
+        (scene.has_dish | scene.has_ingredient, to_best_counter(scene, suits, scene.pot_distance)),
         (scene.empty & lacks_dish, scene.dishes),
         (scene.empty & asks_for_more, fetch_ingredient(not_lying)),
         (scene.empty | scene.has_ingredient, scene.out_of_the_way),
