@@ -294,8 +294,9 @@ def test_counter_passer_works_for_its_teammate(layout):
     for other in OPPONENTS:
         assert total(play("counter-passer", other, layout), [*TOUCHES_POT, "soup_delivery"]) == 0
     games = play("counter-passer", "greedy", layout)
-    assert (count(games, "onion_drop") >= 3).all()
-    assert (count(games, "counter_pickup", seat=1) >= 3).all()
+    assert (count(games, "onion_drop") >= 2).all()
+    assert (count(games, "dish_drop") >= 1).all()
+    assert (count(games, "counter_pickup", seat=1) >= 2).all()
     assert (count(games, "valid_delivery", seat=1) >= 2).all()
 
 
