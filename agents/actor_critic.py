@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from jaxscope.agents.dense import dense
 from jaxscope.agents.distributions import Categorical
 from jaxscope.agents.gru import GRU
 from jaxscope.agents.initialisers import orthogonal
@@ -44,11 +46,16 @@ class ActorCritic(nnx.Module):
         self.critic = nnx.Linear(hidden, 1, kernel_init=orthogonal(1.0), rngs=rngs)
 
     def encode(self, obs: Float[Array, "*b o"]) -> Float[Array, "*b h"]:
-        return nnx.relu(self.encoder(obs))
+        return nnx.relu(_dense(self.encoder, obs))
 
     def heads(self, h: Float[Array, "*b h"]) -> tuple[Categorical, Float[Array, "*b"]]:
-        logits = self.actor(nnx.relu(self.actor_hidden(h)))
-        return Categorical(logits), self.critic(nnx.relu(self.critic_hidden(h)))[..., 0]
+        logits = _dense(self.actor, nnx.relu(_dense(self.actor_hidden, h)))
+        return Categorical(logits), _dense(self.critic, nnx.relu(_dense(self.critic_hidden, h)))[..., 0]
+
+
+def _dense(layer: nnx.Linear, x: Array) -> Array:
+    assert layer.bias is not None
+    return dense(x, layer.kernel[...], layer.bias[...])
 
 
 class Act(NamedTuple):
@@ -84,6 +91,10 @@ class RecurrentPolicy:
         """Fresh weights."""
         _, params = nnx.split(self._module(nnx.Rngs(key)))
         return nnx.to_pure_dict(params)
+
+    def describe(self) -> dict[str, Any]:
+        """What `restore` needs beside the environment."""
+        return {"network": dataclasses.asdict(self.network)}
 
     def initial_carry(self, rows: int) -> Float[Array, "rows h"]:
         """Recurrent state before the first step, zeros."""
@@ -136,6 +147,11 @@ class RecurrentPolicy:
         state = jax.tree.map(lambda leaf: leaf, structure)
         nnx.replace_by_pure_dict(state, params)
         return nnx.merge(graph, state)
+
+
+def restore(env: Environment, description: dict[str, Any]) -> RecurrentPolicy:
+    """The policy for `env` that described itself so."""
+    return RecurrentPolicy.of(env, NetworkConfig(**description["network"]))
 
 
 @functools.cache

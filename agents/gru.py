@@ -6,7 +6,8 @@ The cell is that of `flax.linen.GRUCell`:
 
 A plain scan of it multiplies by the input weights at every step, and its gradient adds an outer product to the weight
 gradient at every step. Both are one large matrix product over all steps when they are taken out of the loop, which is
-what this file does; only `h W` and, backwards, `d W^T` have to be sequential.
+what this file does; only `h W` and, backwards, `d W^T` have to be sequential. The gates are kept for the backward pass:
+computing them anew would take the products `h W` a second time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float
 
+from jaxscope.agents.dense import dense, outer_sum
 from jaxscope.agents.initialisers import orthogonal
 
 #: For the reset gate, the update gate and the candidate. Always three arrays and never one to be sliced: XLA:CPU does
@@ -47,7 +49,8 @@ class GRU(nnx.Module):
 
     def inputs(self, x: Float[Array, "*b i"]) -> Gates:
         """What the input adds to each gate."""
-        return _by_gate(self.input(x))
+        assert self.input.bias is not None
+        return _by_gate(dense(x, self.input.kernel[...], self.input.bias[...]))
 
 
 def _like(bias: Float[Array, " h"], x: Array) -> Array:
@@ -92,36 +95,32 @@ def _forward(carry, x, reset, kernel, bias):
     def step(carry, inputs):
         x_t, reset_t = inputs
         before = jnp.where(reset_t[:, None], 0.0, carry)
-        after = _cell(before, x_t, _products(before, kernels), bias_row)
-        return after, (after, before)
+        r, z, n, h_n = _gates(x_t, _products(before, kernels), bias_row)
+        after = (1.0 - z) * n + z * before
+        return after, (after, before, r, z, n, h_n)
 
-    _, (after, before) = jax.lax.scan(step, carry, (x, reset))
-    return after, (before, x, reset, kernel, bias)
+    _, (after, *gates) = jax.lax.scan(step, carry, (x, reset))
+    return after, (gates, reset, kernel)
 
 
 def _backward(residuals, d_after):
-    before, x, reset, kernel, bias = residuals
-    hidden = kernel.shape[0]
-    r, z, n, h_n = _gates(x, _products(before, _by_gate(kernel)), _like(bias, before))
-    # Derivatives of h' by the pre-activations of z and n, and of n's by those of r: all known before the loop.
-    by_z = (before - n) * z * (1.0 - z)
-    by_n = (1.0 - z) * (1.0 - n**2)
-    by_r = h_n * r * (1.0 - r)
+    gates, reset, kernel = residuals
     back = tuple(k.T for k in _by_gate(kernel))
 
     def step(d_carry, inputs):
-        d_after_t, by_z_t, by_n_t, by_r_t, r_t, z_t, reset_t = inputs
+        d_after_t, (before, r, z, n, h_n), reset_t = inputs
         d_h = d_after_t + d_carry
-        d_n = d_h * by_n_t
-        d_r, d_z, d_h_n = d_n * by_r_t, d_h * by_z_t, d_n * r_t
-        d_before = d_h * z_t + d_r @ back[0] + d_z @ back[1] + d_h_n @ back[2]
+        d_z = d_h * ((before - n) * z * (1.0 - z))
+        d_n = d_h * ((1.0 - z) * (1.0 - n**2))
+        d_r = d_n * (h_n * r * (1.0 - r))
+        d_before = d_h * z + d_r @ back[0] + d_z @ back[1] + (d_n * r) @ back[2]
         return jnp.where(reset_t[:, None], 0.0, d_before), (d_r, d_z, d_n)
 
     start = jnp.zeros_like(d_after[0])
-    d_carry, (d_r, d_z, d_n) = jax.lax.scan(step, start, (d_after, by_z, by_n, by_r, r, z, reset), reverse=True)
+    d_carry, (d_r, d_z, d_n) = jax.lax.scan(step, start, (d_after, gates, reset), reverse=True)
+    before, r, *_ = gates
     d_h_n = d_n * r
-    rows = before.reshape(-1, hidden).T  # [h, T*B]
-    d_kernel = jnp.concatenate([rows @ d.reshape(-1, hidden) for d in (d_r, d_z, d_h_n)], axis=1)
+    d_kernel = outer_sum(before, jnp.concatenate([d_r, d_z, d_h_n], axis=-1))
     return d_carry, (d_r, d_z, d_n), None, d_kernel, d_h_n.sum(axis=(0, 1))
 
 

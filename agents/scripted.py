@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any, Protocol, TypeVar
 
 from jaxtyping import Array, PRNGKeyArray
 
@@ -15,6 +17,23 @@ PARTNERS = "jaxscope.agents.partners"
 ROLES = ("training", "held-out", "bound")
 
 
+class Request(Protocol):
+    """Something costly that a rule asks for: a pytree of arrays of one game.
+
+    Rules that ask for the same kind of thing have it computed once for all of them when they act together.
+    """
+
+    def answer(self, env: Any, view: View) -> PyTree:
+        """What was asked for, in the game that the asking rule was shown."""
+        ...
+
+
+T = TypeVar("T")
+Turn = tuple[Array, PyTree]  # an action and the next memory
+Asking = Generator[Request, Any, Turn]  # a rule that stops at a request, is sent the answer, and then returns its turn
+Rule = Callable[[Any, Any, View, PRNGKeyArray], Turn | Asking]
+
+
 def _no_memory(env: Environment) -> tuple[()]:
     del env
     return ()
@@ -22,24 +41,54 @@ def _no_memory(env: Environment) -> tuple[()]:
 
 @dataclass(frozen=True)
 class Scripted:
-    """A policy whose rule is a plain function of one game; it has no parameters (`()`)."""
+    """A policy whose rule is a function of one game; it has no parameters (`()`)."""
 
     env: Environment
-    rule: Callable[[Environment, PyTree, View, PRNGKeyArray], tuple[Array, PyTree]]
+    rule: Rule
     start: Callable[[Environment], PyTree] = _no_memory
 
     def initial_memory(self, params: PyTree) -> PyTree:
         del params
         return self.start(self.env)
 
-    def act(self, params: PyTree, memory: PyTree, view: View, key: PRNGKeyArray) -> tuple[Array, PyTree]:
+    def act(self, params: PyTree, memory: PyTree, view: View, key: PRNGKeyArray) -> Turn:
         del params
-        return self.rule(self.env, memory, view, key)
+        return self.turn(memory, view, key, lambda request: request.answer(self.env, view))
+
+    def turn(self, memory: PyTree, view: View, key: PRNGKeyArray, reply: Callable[[Request], PyTree]) -> Turn:
+        """The rule's turn, with `reply` answering what it may ask for.
+
+        Raises:
+            ValueError: the rule asks twice in one turn.
+        """
+        turn = self.rule(self.env, memory, view, key)
+        if not isinstance(turn, Generator):
+            return turn
+        return answered(turn, reply)
+
+    def request(self, memory: PyTree, view: View, key: PRNGKeyArray) -> Request | None:
+        """What the rule asks for before its turn; None if it asks for nothing."""
+        turn = self.rule(self.env, memory, view, key)
+        return next(turn, None) if isinstance(turn, Generator) else None
+
+
+def answered(asking: Generator[Request, Any, T], reply: Callable[[Request], PyTree]) -> T:
+    """What `asking` returns once `reply` has answered its request.
+
+    Raises:
+        ValueError: it asks twice.
+    """
+    try:
+        request = next(asking)
+        asking.send(reply(request))
+    except StopIteration as end:
+        return end.value
+    raise ValueError(f"{asking.__qualname__} asks twice in one turn; a rule may ask once")
 
 
 def family(env_name: str) -> str:
     """The environment family of a name: `lbf` of `lbf/8x8-2p-3f`."""
-    return env_name.replace(":", "/").split("/")[0]
+    return re.split("[/:?]", env_name)[0]
 
 
 def partner_names(env_name: str, role: str | None = None) -> list[str]:

@@ -36,7 +36,7 @@ def ours(method: str, devices: int, num_envs: int = 256, num_steps: int = 50) ->
     def run():
         nonlocal learners
         if learners is None:
-            learners = shard(jax.jit(lambda: panels.begin(settings, env, panel))(), devices)
+            learners = shard(jax.jit(lambda: panels.begin(settings, env, panel))(), settings.module.partition, devices)
         learners, metrics = block(learners, jnp.asarray(ITERATIONS, jnp.int32))
         return metrics
 

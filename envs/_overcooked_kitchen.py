@@ -90,10 +90,8 @@ def kitchen(layout: str) -> Kitchen:
 
 
 def canonical(drawing: str) -> str:
-    """A drawing without line ends, indentation or spaces, fit for a name: `XXPXX|O_12O|XDXSX`."""
-    lines = drawing.replace("|", "\n").strip("\n").splitlines()
-    rows = [line.strip() for line in lines if line.strip()]
-    return "|".join(row.replace(" ", "_").replace(".", "_") for row in rows)
+    """A drawing in the form that stands in names, with `_` for floor."""
+    return drawing.replace(" ", "_").replace(".", "_")
 
 
 def read_file(path: str) -> tuple[str, dict[str, Any]]:
@@ -107,15 +105,20 @@ def read_file(path: str) -> tuple[str, dict[str, Any]]:
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"layout file {path}: {error}") from None
     if not text.lstrip().startswith("{"):
-        return canonical(text), {}
+        return _joined(text), {}
     try:
         found = ast.literal_eval(text.strip())
         drawing = found.pop("grid")
-        return canonical(drawing), {option: _setting(option, value) for option, value in found.items() if value}
+        return _joined(drawing), {option: _setting(option, value) for option, value in found.items() if value}
     except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"layout file {path} must hold rows of tiles, or a dictionary of plain values with a 'grid': {error}"
         ) from None
+
+
+def _joined(lines: str) -> str:
+    """The lines of a file as one drawing; indentation and empty lines do not count."""
+    return "|".join(line.strip() for line in lines.splitlines() if line.strip())
 
 
 def _setting(option: str, value: Any) -> Any:

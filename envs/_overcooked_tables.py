@@ -34,7 +34,8 @@ class Tables(NamedTuple):
     around: Int[np.ndarray, "L C"]  # kinds of the tiles north, south, east, west of a floor cell, `KIND_BITS` each
     static: Int[np.ndarray, "L C"]  # bit i: the cell belongs to `STATIC_LAYERS[i]`
     is_pot: Bool[np.ndarray, "L C"]
-    is_floor: Bool[np.ndarray, "L C"]
+    floor_cell: Int[np.ndarray, "L F"]  # in ascending order; -1 after the last
+    num_floor: Int[np.ndarray, " L"]
     value: Float[np.ndarray, "L 64"]
     best_value: Float[np.ndarray, "L 64"]
     cook_time: Int[np.ndarray, "L 64"]
@@ -86,6 +87,7 @@ def _single(env: Overcooked, layout: str, made: Kitchen, most_pots: int) -> Tabl
     kinds = np.array([made.kind(cell) for cell in cells], np.int32)
     index = {cell: number for number, cell in enumerate(cells)}
     around = [_around(made, cell) if kind == FLOOR else 0 for cell, kind in zip(cells, kinds, strict=True)]
+    floor = np.flatnonzero(kinds == FLOOR)
     pots = made.tiles(POT)
     order = _by_distance(made, pots, most_pots)
     start = settings.get("start") or Start("N" * len(made.starts), ("",) * len(made.starts), ())
@@ -96,7 +98,8 @@ def _single(env: Overcooked, layout: str, made: Kitchen, most_pots: int) -> Tabl
         around=np.array(around, np.int32),
         static=sum(((kinds == kind).astype(np.int32) << bit for bit, kind in enumerate(STATIC_LAYERS)), 0 * kinds),
         is_pot=kinds == POT,
-        is_floor=kinds == FLOOR,
+        floor_cell=np.pad(floor, (0, len(cells) - len(floor)), constant_values=-1).astype(np.int32),
+        num_floor=np.array(len(floor), np.int32),
         value=of_soups.value,
         best_value=of_soups.best_value,
         cook_time=of_soups.cook_time,

@@ -274,6 +274,15 @@ class LBF(Environment):
         rows = jnp.stack([jnp.ones_like(moves[0]), *moves, _addressed(state).any(-1)], -1)
         return {agent: rows[i] for i, agent in enumerate(self.agents)}
 
+    @property
+    def keys(self) -> dict[str, int]:
+        """The keyboard of a person who plays."""
+        return {"up": NORTH, "down": SOUTH, "left": WEST, "right": EAST, ".": NONE, "space": LOAD}
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return ("wait", "north", "south", "west", "east", "load")
+
     def render(self, state: State) -> UInt8[np.ndarray, "height width 3"]:
         """A picture of one game: players by colour, each thing with its level."""
         return _lbf_render.picture(self, state)

@@ -11,15 +11,23 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
 from jaxscope import options_in_names
 from jaxscope.spaces import Box, Discrete
 from jaxscope.types import Actions, Environment, Observations
 
-from . import _overcooked_features, _overcooked_grid, _overcooked_kitchen, _overcooked_recipes, _overcooked_start
+from . import (
+    _overcooked_features,
+    _overcooked_grid,
+    _overcooked_kitchen,
+    _overcooked_recipes,
+    _overcooked_render,
+    _overcooked_start,
+)
 from . import _overcooked_objects as objects
-from ._overcooked_dynamics import EAST, INTERACT, NORTH, SOUTH, STAY, WEST, Step, step  # noqa: F401
+from ._overcooked_dynamics import EAST, INTERACT, NORTH, SOUTH, STAY, WEST, Step, step
 from ._overcooked_events import OUR_EVENTS, REFERENCE_EVENTS, events  # noqa: F401
 from ._overcooked_layouts import LAYOUTS
 from ._overcooked_tables import Here, Tables, tables
@@ -116,6 +124,8 @@ class Overcooked(Environment):
     tomato_time: int | None = None
 
     def __post_init__(self) -> None:
+        # Drawings of the same kitchen are the same setting, so that the environment of a name equals its own.
+        object.__setattr__(self, "layout", _overcooked_kitchen.canonical(self.layout))
         for broken, problem in self._rules():
             if broken:
                 raise ValueError(f"Overcooked: {problem}")
@@ -143,12 +153,8 @@ class Overcooked(Environment):
 
     @property
     def name(self) -> str:
-        layouts = [
-            layout if _overcooked_kitchen.is_name(layout) else _overcooked_kitchen.canonical(layout)
-            for layout in self.layouts
-        ]
         options = options_in_names.changed(self, but=("layout",))
-        return f"overcooked/{options_in_names.compose('+'.join(layouts), options)}"
+        return f"overcooked/{options_in_names.compose(self.layout, options)}"
 
     @property
     def layouts(self) -> tuple[str, ...]:
@@ -158,6 +164,15 @@ class Overcooked(Environment):
     @property
     def recipe_settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in RECIPE_SETTINGS}
+
+    @property
+    def keys(self) -> dict[str, int]:
+        """The keyboard of a person who plays."""
+        return {"up": NORTH, "down": SOUTH, "right": EAST, "left": WEST, ".": STAY, "space": INTERACT}
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        return ("north", "south", "east", "west", "stay", "interact")
 
     @property
     def num_agents(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -237,6 +252,10 @@ class Overcooked(Environment):
         here = Here(_tables(self), state.layout)
         observe = _overcooked_grid.layers if self.observation == "grid" else _overcooked_features.features
         return dict(zip(self.agents, observe(self, here, state), strict=True))
+
+    def render(self, state: State) -> UInt8[np.ndarray, "height width 3"]:
+        """A picture of one state, with the chefs, what they hold, and what the pots hold and still cook."""
+        return _overcooked_render.picture(self, state)
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from jaxscope import registry
+from jaxscope.agents.scripted import family, partner_names
 from jaxscope.types import Environment
 
 ENVIRONMENTS = "jaxscope.envs"
@@ -26,20 +27,20 @@ def make(name: str, **options: Any) -> Environment:
         from jaxscope.jaxmarl import from_jaxmarl
 
         return from_jaxmarl(name.removeprefix("jaxmarl:"), **options)
-    family, variant = _split(name)
-    if family not in registry.names(ENVIRONMENTS):
+    of, variant = _split(name)
+    if of not in registry.names(ENVIRONMENTS):
         raise ValueError(registry.unknown("there is no environment", name, list_envs()))
-    module = registry.load(ENVIRONMENTS, family)
+    module = registry.load(ENVIRONMENTS, of)
     try:
         env = module.parse(variant)
     except ValueError as error:
         if variant:
             raise
-        raise ValueError(f"{family!r} needs a variant, for example {module.EXAMPLES[0]!r}") from error
+        raise ValueError(f"{of!r} needs a variant, for example {module.EXAMPLES[0]!r}") from error
     known = [field.name for field in dataclasses.fields(env)]
     for option in options:
         if option not in known:
-            raise ValueError(registry.unknown(f"{family} has no option", option, known))
+            raise ValueError(registry.unknown(f"{of} has no option", option, known))
     return dataclasses.replace(env, **options)
 
 
@@ -51,4 +52,29 @@ def _split(name: str) -> tuple[str, str]:
 
 def list_envs() -> list[str]:
     """Names that `make` takes, a few of every family: most families parse many more."""
-    return [name for family in registry.names(ENVIRONMENTS) for name in registry.load(ENVIRONMENTS, family).EXAMPLES]
+    return [name for of in registry.names(ENVIRONMENTS) for name in registry.load(ENVIRONMENTS, of).EXAMPLES]
+
+
+def list_partners(env_name: str, role: str | None = None) -> list[str]:
+    """Names of the scripted partners of an environment or a family.
+
+    Args:
+        env_name: `lbf/8x8-2p-3f`, `lbf`, or of JaxMARL's `jaxmarl:NAME`.
+        role: only `training` partners, `held-out` ones (never met in training), or `bound`s (reference points).
+
+    Raises:
+        ValueError: there is no such environment or role; the message lists what there is.
+    """
+    return partner_names(known_family(env_name), role)
+
+
+def known_family(env_name: str) -> str:
+    """The family of an environment's name, as its file is called.
+
+    Raises:
+        ValueError: there is none.
+    """
+    name = family(env_name).replace("-", "_")
+    if name not in [*registry.names(ENVIRONMENTS), "jaxmarl"]:
+        raise ValueError(registry.unknown("there is no environment", env_name, list_envs()))
+    return name

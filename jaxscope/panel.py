@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxscope.agents.scripted import partner
+from jaxscope.agents.scripted_group import grouped, scripts
 from jaxscope.population import Population
 from jaxscope.types import Environment, Policy, PyTree
 
@@ -30,14 +32,14 @@ class Panel:
 
     @classmethod
     def scripted(cls, env: Environment, names: Sequence[str]) -> Panel:
-        """The scripted partners `names` of `env`.
+        """The scripted partners `names` of `env`, at least one; together they are one kind.
 
         Raises:
-            ValueError: a name does not exist, or there is none.
+            ValueError: a name does not exist.
         """
-        policies = tuple(partner(name, env) for name in names)
+        policy, params = grouped([partner(name, env) for name in names])
         plain = tuple(name.replace("_", "-") for name in names)
-        return cls(plain, policies, Population.scripted(len(policies)))
+        return cls(plain, (policy,), Population.stacked(params, len(names)))
 
     @classmethod
     def learned(cls, policy: Policy, params: PyTree, names: Sequence[str]) -> Panel:
@@ -45,48 +47,70 @@ class Panel:
         return cls(tuple(names), (policy,), Population.stacked(params, len(names)))
 
 
+class _Kind(NamedTuple):
+    """Members of one policy."""
+
+    policy: Policy
+    names: tuple[str, ...]
+    params: PyTree  # leaves [K, ...]
+
+
 def join(*panels: Panel) -> Panel:
-    """One panel of all members, those of one learned architecture made one kind; names must differ."""
-    parts = [part for panel in panels for part in _by_kind(panel)]
-    kinds: list[tuple[Policy, list[str], PyTree]] = []
-    for policy, names, params in parts:
-        for index, (known, known_names, known_params) in enumerate(kinds):
-            if known == policy and jax.tree.leaves(params):
-                both = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), known_params, params)
-                kinds[index] = (known, known_names + names, both)
+    """One panel of all members; those of one learned architecture become one kind, and so do the scripts of one
+    environment. Names must differ."""
+    kinds: list[_Kind] = []
+    for part in (kind for panel in panels for kind in _kinds(panel)):
+        for index, known in enumerate(kinds):
+            both = _merged(known, part)
+            if both is not None:
+                kinds[index] = both
                 break
         else:
-            kinds.append((policy, names, params))
-    names = tuple(name for _, of_kind, _ in kinds for name in of_kind)
+            kinds.append(part)
+    names = tuple(name for kind in kinds for name in kind.names)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ValueError(f"two members are called {repeated[0]!r}")
-    populations = [_population(of_kind, params) for _, of_kind, params in kinds]
-    return Panel(names, tuple(policy for policy, _, _ in kinds), Population.join(*populations))
+    populations = [Population.stacked(kind.params, len(kind.names)) for kind in kinds]
+    return Panel(names, tuple(kind.policy for kind in kinds), Population.join(*populations))
 
 
 def subset(panel: Panel, members: Sequence[int]) -> Panel:
     """The given members of a panel, ids in ascending order."""
     start, parts = 0, []
-    for policy, size, params in zip(panel.policies, panel.population.sizes, panel.population.members, strict=True):
-        here = np.asarray([m - start for m in members if start <= m < start + size], int)
-        names = tuple(panel.names[start + index] for index in here)
-        if here.size and jax.tree.leaves(params):
-            parts.append(Panel.learned(policy, jax.tree.map(lambda leaf: leaf[here], params), names))  # noqa: B023
-        elif here.size:
-            parts.append(Panel(names, (policy,), Population.scripted(1)))
+    for kind in _kinds(panel):
+        size = len(kind.names)
+        here = sorted(member - start for member in members if start <= member < start + size)
+        if here:
+            parts.append(_some(kind, here))
         start += size
-    return join(*parts)
+    return join(*(Panel(p.names, (p.policy,), Population.stacked(p.params, len(p.names))) for p in parts))
 
 
-def _by_kind(panel: Panel):
+def _kinds(panel: Panel) -> Iterator[_Kind]:
     start = 0
     for policy, size, params in zip(panel.policies, panel.population.sizes, panel.population.members, strict=True):
-        yield policy, list(panel.names[start : start + size]), params
+        yield _Kind(policy, panel.names[start : start + size], params)
         start += size
 
 
-def _population(names: list[str], params: PyTree) -> Population:
-    if not jax.tree.leaves(params):
-        return Population.scripted(len(names))
-    return Population.stacked(params, len(names))
+def _merged(a: _Kind, b: _Kind) -> _Kind | None:
+    """Both as one kind, if they can be."""
+    names = a.names + b.names
+    of_a, of_b = scripts(a.policy, a.params, len(a.names)), scripts(b.policy, b.params, len(b.names))
+    if of_a and of_b and of_a[0].env == of_b[0].env:
+        policy, params = grouped(of_a + of_b)
+        return _Kind(policy, names, params)
+    if a.policy == b.policy:
+        return _Kind(a.policy, names, jax.tree.map(lambda x, y: jnp.concatenate([x, y]), a.params, b.params))
+    return None
+
+
+def _some(kind: _Kind, rows: Sequence[int]) -> _Kind:
+    """Some members of a kind; of scripts no others are kept."""
+    names = tuple(kind.names[row] for row in rows)
+    of_kind = scripts(kind.policy, kind.params, len(kind.names))
+    if of_kind:
+        policy, params = grouped([of_kind[row] for row in rows])
+        return _Kind(policy, names, params)
+    return _Kind(kind.policy, names, jax.tree.map(lambda leaf: leaf[np.asarray(rows)], kind.params))

@@ -2,7 +2,7 @@
 
 A member can be anything whose parameters are a pytree: a GRU partner, a LoRA adapter, a whole language model. Members
 of one *kind* share a structure and are stacked; a population may have several kinds, and then its ids run through the
-kinds in order. A scripted partner is a kind of its own with parameters `()`.
+kinds in order. The scripted partners of an environment are one kind: the parameter says which script plays.
 """
 
 from __future__ import annotations
@@ -55,13 +55,6 @@ class Population:
             raise ValueError(f"population capacity = {capacity}: must be at least 1")
         room = jax.tree.map(lambda leaf: jnp.zeros((capacity, *jnp.shape(leaf)), jnp.asarray(leaf).dtype), example)
         return cls._with((room,), (capacity,), filled=False)
-
-    @classmethod
-    def scripted(cls, count: int) -> Population:
-        """`count` members without parameters, each a kind of its own."""
-        if count < 1:
-            raise ValueError(f"number of scripted members = {count}: must be at least 1")
-        return cls._with(((),) * count, (1,) * count, filled=True)
 
     @classmethod
     def join(cls, *populations: Population) -> Population:

@@ -6,22 +6,24 @@ Methods compose `rollout`, `returns.gae` and `update` into their own `iteration`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from einops import rearrange
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxscope import losses, returns
+from jaxscope import losses, returns, rollout
 from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
+from jaxscope.metrics import EpisodeTotals
 from jaxscope.placement import spread
 from jaxscope.population import Population
 from jaxscope.rollout import Episodes, Play, Trajectory
 from jaxscope.types import Environment, PyTree
 
-Metrics = dict[str, Array]
+Means = dict[str, Float[Array, ""]]
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class PPOConfig:
     """Gradients are scaled down to this global norm."""
     bootstrap_truncation: bool = True
     """Let the value of what would follow stand in where a time limit cut an episode."""
+    shaping_frames: int | None = None
+    """Frames over which shaped rewards fade linearly to nothing, where the environment has any; none: they stay."""
     network: NetworkConfig = NetworkConfig()
     """Sizes of the actor-critic."""
 
@@ -63,6 +67,8 @@ class PPOConfig:
         for name in ("frames", "num_envs", "num_steps", "epochs", "minibatches"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} = {getattr(self, name)}: must be at least 1")
+        if self.shaping_frames is not None and self.shaping_frames < 1:
+            raise ValueError(f"shaping_frames = {self.shaping_frames}: must be at least 1, or none")
         for name in ("learning_rate", "max_grad_norm", "clip"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} = {getattr(self, name)}: must be positive")
@@ -87,6 +93,25 @@ class PPOConfig:
     @property
     def iterations(self) -> int:
         return self.frames // self.frames_per_iteration
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of a method that learns with PPO; the method adds its own."""
+
+    ppo: PPOConfig = PPOConfig()
+
+    @property
+    def iterations(self) -> int:
+        return self.ppo.iterations
+
+    @property
+    def frames_per_iteration(self) -> int:
+        return self.ppo.frames_per_iteration
+
+    @property
+    def num_envs(self) -> int:
+        return self.ppo.num_envs
 
 
 class Learner(NamedTuple):
@@ -119,6 +144,14 @@ def policy(cfg: PPOConfig, env: Environment) -> RecurrentPolicy:
     return RecurrentPolicy.of(env, cfg.network)
 
 
+def faded(cfg: PPOConfig, trajectory: Trajectory, iteration: Int[Array, ""]) -> Trajectory:
+    """The rollout of an iteration with the shaping in its rewards weighted as `shaping_frames` says."""
+    if cfg.shaping_frames is None:
+        return trajectory
+    gone = jnp.minimum(iteration * (cfg.frames_per_iteration / cfg.shaping_frames), 1.0)
+    return trajectory._replace(reward=trajectory.reward - gone * trajectory.shaping)
+
+
 def advantages(cfg: PPOConfig, trajectory: Trajectory) -> Float[Array, "T R"]:
     """Generalised advantage estimates of a rollout."""
     t = trajectory
@@ -128,8 +161,9 @@ def advantages(cfg: PPOConfig, trajectory: Trajectory) -> Float[Array, "T R"]:
 
 def update(
     cfg: PPOConfig, policy: RecurrentPolicy, learner: Learner, trajectory: Trajectory, key: PRNGKeyArray
-) -> tuple[PyTree, PyTree, Metrics]:
+) -> tuple[PyTree, PyTree, Means]:
     """Parameters and optimiser state after all epochs on one rollout, with mean metrics of the optimiser steps."""
+    trajectory = faded(cfg, trajectory, learner.iteration)
     batch = Batch(trajectory, advantages(cfg, trajectory))
     optim = optimiser(cfg)
 
@@ -165,7 +199,7 @@ def shuffled(batch: Batch, minibatches: int, key: PRNGKeyArray) -> Batch:
     return Batch(trajectory._replace(carry=carry), split(batch.advantage))
 
 
-def loss(cfg: PPOConfig, policy: RecurrentPolicy, params: PyTree, batch: Batch) -> tuple[Float[Array, ""], Metrics]:
+def loss(cfg: PPOConfig, policy: RecurrentPolicy, params: PyTree, batch: Batch) -> tuple[Float[Array, ""], Means]:
     """PPO's loss on whole sequences, replayed with the resets of the rollout."""
     t = batch.trajectory
     distribution, value = policy.unroll(params, t.carry, t.obs, t.reset)
@@ -186,11 +220,19 @@ def loss(cfg: PPOConfig, policy: RecurrentPolicy, params: PyTree, batch: Batch) 
     return policy_loss + cfg.value_weight * value_loss - cfg.entropy * entropy, metrics
 
 
-def episode_metrics(episodes: Episodes) -> Metrics:
-    """Counts and sums over the episodes that ended; the host divides, and shows nothing where none did."""
-    counted = episodes.counted
-    return {
-        "episodes": counted.sum(),
-        "return_sum": jnp.where(counted, episodes.team_return, 0.0).sum(),
-        "length_sum": jnp.where(counted, episodes.length, 0).sum(),
-    }
+def episode_totals(episodes: Episodes) -> EpisodeTotals:
+    """Counts and sums over the episodes that ended."""
+    return EpisodeTotals.of(episodes.counted, episodes.team_return, episodes.length)
+
+
+def partition(learner: Learner) -> Learner:
+    """Which axes of a learner hold environments: those of its games. Weights are whole on every device."""
+    whole: Any = PartitionSpec()
+    return Learner(
+        params=whole,
+        opt_state=whole,
+        play=rollout.partition(learner.play),
+        population=None if learner.population is None else whole,
+        key=whole,
+        iteration=whole,
+    )

@@ -9,15 +9,17 @@ replay of the loss.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from einops import rearrange
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxscope.agents.actor_critic import Act, RecurrentPolicy
 from jaxscope.casting import Casting, Partnering, recast
+from jaxscope.placement import ENVIRONMENTS
 from jaxscope.population import Population
 from jaxscope.types import Environment, Policy, PyTree, View
 
@@ -41,6 +43,7 @@ class Trajectory(NamedTuple):
     reset: Bool[Array, "T R"]  # obs begins an episode
     act: Act  # [T, R]
     reward: Float[Array, "T R"]  # team reward
+    shaping: Float[Array, "T R"]  # the part of it that is shaping
     terminated: Bool[Array, "T R"]
     truncated: Bool[Array, "T R"]  # cut while going on: at the time limit, or because new partners are drawn
     time_limit: Bool[Array, "T R"]  # cut at the time limit
@@ -64,8 +67,10 @@ class Stepped(NamedTuple):
     obs: Array  # [A, B, *o], after any reset
     final_obs: Array  # [A, B, *o], before any reset
     reward: Float[Array, " B"]
+    shaping: Float[Array, " B"]
     terminated: Bool[Array, " B"]
-    truncated: Bool[Array, " B"]
+    truncated: Bool[Array, " B"]  # at the time limit
+    reset: Bool[Array, " B"]  # obs begins an episode
 
 
 def reset_envs(env: Environment, num_envs: int, key: PRNGKeyArray) -> tuple[Array, PyTree]:
@@ -74,14 +79,29 @@ def reset_envs(env: Environment, num_envs: int, key: PRNGKeyArray) -> tuple[Arra
     return jnp.stack([obs[agent] for agent in env.agents]), state
 
 
-def step_envs(env: Environment, state: PyTree, actions: Int[Array, "A B"], key: PRNGKeyArray) -> Stepped:
-    """Step B environments with the actions of all seats; those that end are reset."""
+def step_envs(
+    env: Environment,
+    state: PyTree,
+    actions: Int[Array, "A B"],
+    key: PRNGKeyArray,
+    cut: Bool[Array, ""] | bool = False,
+) -> Stepped:
+    """Step B environments with the actions of all seats; those that end are reset, and with `cut` all others too."""
+
+    def step(key: PRNGKeyArray, state: PyTree, actions: dict[str, Array]) -> Stepped:
+        step_key, reset_key = jax.random.split(key)
+        obs, after, rewards, dones, info = env.step_env(step_key, state, actions)
+        fresh = env.reset(reset_key)
+        reset = dones["__all__"] | cut
+        obs, after = jax.tree.map(lambda new, old: jnp.where(reset, new, old), fresh, (obs, after))
+        stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
+        final_obs = stack(info["final_observation"])
+        reward, shaping = env.team_reward(rewards), env.team_shaping(info)
+        return Stepped(after, stack(obs), final_obs, reward, shaping, info["terminated"], info["truncated"], reset)
+
     named = dict(zip(env.agents, actions, strict=True))
-    keys = jax.random.split(key, actions.shape[1])
-    obs, state, rewards, _, info = jax.vmap(lambda k, s, a: env.step(k, s, a))(keys, state, named)
-    stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
-    reward = env.team_reward(rewards)
-    return Stepped(state, stack(obs), stack(info["final_observation"]), reward, info["terminated"], info["truncated"])
+    by_seat = Stepped(0, 1, 1, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
+    return jax.vmap(step, out_axes=by_seat)(jax.random.split(key, actions.shape[1]), state, named)
 
 
 def begin_self_play(env: Environment, policy: RecurrentPolicy, num_envs: int, key: PRNGKeyArray) -> Play:
@@ -119,6 +139,25 @@ def _fresh(obs: Array, state: PyTree, carry: Array, casting: Casting | None) -> 
     )
 
 
+def partition(play: Play) -> Play:
+    """Which axes of `play` hold environments."""
+    whole: Any = PartitionSpec()
+    first: Any = PartitionSpec(ENVIRONMENTS)
+    second: Any = PartitionSpec(None, ENVIRONMENTS)
+    casting = None
+    if play.casting is not None:
+        casting = Casting(partner=whole, seat=first, memory=second, countable=first)
+    return Play(
+        env_state=first,
+        obs=second,
+        reset=first,
+        carry=first,
+        episode_return=first,
+        episode_length=first,
+        casting=casting,
+    )
+
+
 def self_play(
     env: Environment, policy: RecurrentPolicy, params: PyTree, play: Play, num_steps: int, key: PRNGKeyArray
 ) -> tuple[Play, Trajectory, Episodes]:
@@ -136,14 +175,23 @@ def self_play(
         final_obs = rearrange(stepped.final_obs, "a b ... -> (b a) ...")
         rows = lambda x: jnp.repeat(x, seats)  # noqa: E731  # [B] -> [B * A]
         return after, (
-            _Step(obs, reset, act, rows(stepped.reward), rows(stepped.terminated), rows(stepped.truncated)),
+            _Step(
+                obs,
+                reset,
+                act,
+                rows(stepped.reward),
+                rows(stepped.shaping),
+                rows(stepped.terminated),
+                rows(stepped.truncated),
+                rows(stepped.truncated),
+            ),
             _Ahead(final_obs, carry),
             episodes,
         )
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
     last_obs = rearrange(after.obs, "a b ... -> (b a) ...")
-    return after, _trajectory(env, policy, params, play, after, steps, steps.truncated, ahead, last_obs), episodes
+    return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
 
 
 def with_partners(
@@ -161,7 +209,8 @@ def with_partners(
     """`num_steps` steps with the learner in one seat per environment and partners in the others.
 
     Args:
-        closing: new partners are drawn after this rollout, so games still running are truncated (and bootstrapped).
+        closing: new partners are drawn after this rollout, so games still running are truncated (and bootstrapped), and
+            all begin anew.
     """
     assert play.casting is not None
     frozen = partnering.acting(policies, population, play.casting)
@@ -174,24 +223,31 @@ def with_partners(
         obs = _seat_rows(play.obs, casting.seat)
         carry, act = policy.step(params, play.carry, obs, play.reset, act_key)
         actions, casting = _partner_actions(frozen, play, casting, act.action, partner_key)
-        stepped = step_envs(env, play.env_state, actions, env_key)
+        stepped = step_envs(env, play.env_state, actions, env_key, closing & (time == num_steps - 1))
+        truncated = stepped.truncated | (stepped.reset & ~stepped.terminated)
         after, episodes = _account(
             play, stepped, carry, casting.countable, partnering.ids(casting, play.reset.shape[0])
         )
         after = after._replace(casting=redraw(casting, after.reset, draw_key))
         return after, (
-            _Step(obs, play.reset, act, stepped.reward, stepped.terminated, stepped.truncated),
+            _Step(
+                obs,
+                play.reset,
+                act,
+                stepped.reward,
+                stepped.shaping,
+                stepped.terminated,
+                truncated,
+                stepped.truncated,
+            ),
             _Ahead(_seat_rows(stepped.final_obs, casting.seat), carry),
             episodes,
         )
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
-    time_limit = steps.truncated
-    cut = jnp.asarray(closing) & ~(steps.terminated[-1] | steps.truncated[-1])
-    steps = steps._replace(truncated=steps.truncated.at[-1].set(steps.truncated[-1] | cut))
     assert after.casting is not None
     last_obs = _seat_rows(after.obs, after.casting.seat)
-    return after, _trajectory(env, policy, params, play, after, steps, time_limit, ahead, last_obs), episodes
+    return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
 
 
 class _Step(NamedTuple):
@@ -199,8 +255,10 @@ class _Step(NamedTuple):
     reset: Array
     act: Act
     reward: Array
+    shaping: Array
     terminated: Array
     truncated: Array
+    time_limit: Array
 
 
 class _Ahead(NamedTuple):
@@ -214,18 +272,18 @@ def _account(
     play: Play, stepped: Stepped, carry: Array, countable: Bool[Array, " B"], partner: Int[Array, " B"]
 ) -> tuple[Play, Episodes]:
     """The games after a step, and the episodes that ended with it."""
-    done = stepped.terminated | stepped.truncated
+    ended = stepped.terminated | stepped.truncated
     team_return = play.episode_return + stepped.reward
     length = play.episode_length + 1
     after = play._replace(
         env_state=stepped.env_state,
         obs=stepped.obs,
-        reset=done,
+        reset=stepped.reset,
         carry=carry,
-        episode_return=jnp.where(done, 0.0, team_return),
-        episode_length=jnp.where(done, 0, length),
+        episode_return=jnp.where(stepped.reset, 0.0, team_return),
+        episode_length=jnp.where(stepped.reset, 0, length),
     )
-    return after, Episodes(done & countable, team_return, length, partner)
+    return after, Episodes(ended & countable, team_return, length, partner)
 
 
 def _seat_rows(by_seat: Float[Array, "A B *o"], seat: Int[Array, " B"]) -> Float[Array, "B ..."]:
@@ -259,24 +317,13 @@ def _trajectory(
     play: Play,
     after: Play,
     steps: _Step,
-    time_limit: Bool[Array, "T R"],
     ahead: _Ahead,
     last_obs: Array,
 ) -> Trajectory:
     last_value = policy.value(params, after.carry, last_obs)
     following = jnp.concatenate([steps.act.value[1:], last_value[None]])
     next_value = _values_at_cuts(env, policy, params, steps.truncated, ahead, following)
-    return Trajectory(
-        steps.obs,
-        steps.reset,
-        steps.act,
-        steps.reward,
-        steps.terminated,
-        steps.truncated,
-        time_limit,
-        next_value,
-        play.carry,
-    )
+    return Trajectory(**steps._asdict(), next_value=next_value, carry=play.carry)
 
 
 def _values_at_cuts(
@@ -294,11 +341,13 @@ def _values_at_cuts(
     num_steps = truncated.shape[0]
     nth = jnp.cumsum(truncated, axis=0) - 1
     times = jnp.arange(num_steps)[:, None]
-    # One cut at the latest after the first horizon, one per horizon from there, one when new partners are drawn.
-    for index in range(2 + (num_steps - 1) // env.horizon):
+
+    def put(index: Int[Array, ""], following: Array) -> Array:
         here = truncated & (nth == index)
         time = jnp.sum(jnp.where(here, times, 0), axis=0)  # [R]
-        at_time = lambda x: jnp.take_along_axis(x, time.reshape((1, -1) + (1,) * (x.ndim - 2)), axis=0)[0]  # noqa: E731, B023
+        at_time = lambda x: jnp.take_along_axis(x, time.reshape((1, -1) + (1,) * (x.ndim - 2)), axis=0)[0]  # noqa: E731
         value = policy.value(params, at_time(ahead.carry), at_time(ahead.final_obs))
-        following = jnp.where(here, value[None], following)
-    return following
+        return jnp.where(here, value[None], following)
+
+    # One cut at the latest after the first horizon, one per horizon from there, one when new partners are drawn.
+    return jax.lax.fori_loop(0, 2 + (num_steps - 1) // env.horizon, put, following)

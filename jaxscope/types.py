@@ -11,6 +11,7 @@ Arrays of a rollout are time-major: `[T, B, ...]`.
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -38,6 +39,9 @@ class Environment(abc.ABC):
     - `truncated`: the time limit cut a game that would go on; the return should be bootstrapped;
     - `final_observation`: the observations after this step and before any reset;
     - `events`: named counts per agent, each `[A]`, from which the reward can be explained.
+
+    It may hold `shaping`, `[A]`: the part of every agent's reward that is a hint for learners and no aim of the game,
+    so that training can fade it out.
     """
 
     num_agents: int
@@ -93,6 +97,12 @@ class Environment(abc.ABC):
         own = [rewards[agent] for agent in self.agents]
         return own[0] if self.shared_reward else sum(own[1:], own[0])
 
+    def team_shaping(self, info: dict[str, Any]) -> Array:
+        """The part of the team's reward that is shaping; 0 where an environment does without."""
+        if "shaping" not in info:
+            return jnp.zeros_like(info["terminated"], jnp.float32)
+        return info["shaping"][..., 0] if self.shared_reward else info["shaping"].sum(-1)
+
     @abc.abstractmethod
     def get_obs(self, state: PyTree) -> Observations:
         """The observations of all agents in `state`."""
@@ -107,6 +117,16 @@ class Renders(Protocol):
         ...
 
 
+@runtime_checkable
+class Playable(Renders, Protocol):
+    """An environment of discrete actions that a person can play at a keyboard."""
+
+    #: The action of each key: `up`, `down`, `left`, `right`, `space`, `enter`, or a character.
+    keys: Mapping[str, int]
+    #: What the actions are called, by number.
+    key_names: Sequence[str]
+
+
 class View(NamedTuple):
     """What one seat is shown before it acts, in one game."""
 
@@ -119,7 +139,7 @@ class View(NamedTuple):
 class Policy(Protocol):
     """How a partner acts: with its parameters and its memory it forms the triple `(act, params, memory)`.
 
-    A policy is static and hashable. Learned policies keep their weights in `params`; scripted ones take `()`.
+    A policy is static and hashable. Learned policies keep their weights in `params`; those of one script take `()`.
     The functions are for one seat of one game; callers vmap.
     """
 
@@ -129,4 +149,21 @@ class Policy(Protocol):
 
     def act(self, params: PyTree, memory: PyTree, view: View, key: PRNGKeyArray) -> tuple[Array, PyTree]:
         """An action and the next memory."""
+        ...
+
+
+@runtime_checkable
+class LearnedPolicy(Policy, Protocol):
+    """A policy with weights.
+
+    Its file, directly under `agents/`, has a function `restore(env, description)` that makes the policy anew from what
+    `describe` gives, so that runs can keep policies of any kind.
+    """
+
+    def init(self, key: PRNGKeyArray) -> PyTree:
+        """Fresh weights."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """All that tells this policy from others of its kind in the same environment, as JSON values."""
         ...

@@ -67,7 +67,7 @@ def test_the_reader_of_imports_sees_them():
 
 def test_environments_know_only_types_and_spaces_and_their_own_family():
     # The last two are of texts only: what an unknown name gets told, and the grammar of options.
-    known = ("jaxscope.types", "jaxscope.spaces", "jaxscope.registry", "jaxscope.options_in_names")
+    known = ("jaxscope.types", "jaxscope.spaces", "jaxscope.registry", "jaxscope.options_in_names", "jaxscope.drawing")
     for module, targets in IMPORTS.items():
         if within(module, "jaxscope.envs"):
             family = module.split(".")[-1].strip("_").split("_")[0]

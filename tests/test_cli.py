@@ -147,6 +147,7 @@ def test_bad_input_about_runs_is_one_line(capsys, tmp_path, monkeypatch):
     assert "is a run of self-play, not of popplay" in refusal(capsys, "train", "popplay", "--resume", run)
     assert "there are no partners to evaluate with" in refusal(capsys, "eval", run)
     assert "episodes = 1" in refusal(capsys, "eval", run, "--partners", "random", "--episodes", "1")
+    assert "cannot be recorded" in refusal(capsys, "eval", run, "--partners", "random", "--record")
     assert "episodes = 0" in refusal(capsys, "crossplay", run, "--episodes", "0")
     assert "two members are called" in refusal(capsys, "crossplay", run, run)
     other = copied("popplay", tmp_path)
@@ -157,6 +158,18 @@ def test_bad_input_about_runs_is_one_line(capsys, tmp_path, monkeypatch):
     assert "is broken" in said
     assert "of shape" in said
     assert "should be" in said
+
+
+def test_going_on_with_other_packages_is_said(capsys, tmp_path):
+    run = copied("self-play", tmp_path)
+    assert call(capsys, "train", "self-play", "--resume", run)[2] == ""
+    config = json.loads((run / "config.json").read_text())
+    config["versions"]["jax"] = "0.1"
+    (run / "config.json").write_text(json.dumps(config))
+    status, _, err = call(capsys, "train", "self-play", "--resume", run)
+    assert status == 0
+    assert "jax was 0.1, is" in err
+    assert "devices = 1000" in call(capsys, "train", "self-play", "--resume", run, "--devices", "1000")[2]
 
 
 def test_broken_checkpoint_is_one_line(capsys, tmp_path):

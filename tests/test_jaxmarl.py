@@ -89,7 +89,7 @@ def test_self_play_trains(game):
         assert all(np.isfinite(value).all() for value in jax.tree.leaves(metrics))
         moved = jax.tree.map(lambda old, new: bool((old != new).any()), before, learner.params)
         assert any(jax.tree.leaves(moved))
-        episodes += int(metrics["episodes"])
+        episodes += int(metrics.episodes.count)
     assert episodes == 4 * (12 // env.horizon)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 
 import jax
@@ -31,11 +32,9 @@ EPISODES_PER_GAME = 5
 EPISODES_PER_GAME_SLOW = 100
 
 
-def assert_equal_everywhere(env: Overcooked, expected: Record) -> Counter[str]:
-    """Compare transition by transition; returns how often each event happened.
-
-    Each transition starts from the reference's state, and as each ends in it, whole episodes are equal too.
-    """
+@functools.cache
+def compiled(env: Overcooked):
+    """One step of many games, and both observations after it."""
     vector = dataclasses.replace(env, observation="vector")
 
     def one(state, action):
@@ -43,7 +42,15 @@ def assert_equal_everywhere(env: Overcooked, expected: Record) -> Counter[str]:
         obs, after, rewards, dones, info = env.step_env(jax.random.key(0), state, actions)
         return obs, after, rewards, dones, info, vector.get_obs(after)
 
-    obs, state, rewards, dones, info, features = jax.device_get(jax.jit(jax.vmap(one))(expected.state, expected.action))
+    return jax.jit(jax.vmap(one))
+
+
+def assert_equal_everywhere(env: Overcooked, expected: Record) -> Counter[str]:
+    """Compare transition by transition; returns how often each event happened.
+
+    Each transition starts from the reference's state, and as each ends in it, whole episodes are equal too.
+    """
+    obs, state, rewards, dones, info, features = jax.device_get(compiled(env)(expected.state, expected.action))
     for name, ours, theirs in zip(State._fields, state, expected.next_state, strict=True):
         np.testing.assert_array_equal(ours, theirs, err_msg=name)
     np.testing.assert_array_equal(info["sparse"], expected.sparse)

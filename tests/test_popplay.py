@@ -31,8 +31,8 @@ def test_the_mean_of_a_period_is_that_of_all_its_first_episodes():
     """Episodes that end early must not be forgotten when later iterations bring the long ones."""
     episodes = total = 0.0
     for index, (learner, metrics) in enumerate(iterations(3)):
-        episodes += float(metrics["episodes"])
-        total += float(metrics["return_sum"])
+        episodes += float(metrics.episodes.count)
+        total += float(metrics.episodes.team_return)
         if index < 2:
             assert int(learner.population.episodes[0]) == 0
     assert episodes == SMALL.num_envs

@@ -43,7 +43,9 @@ def test_a_pushed_member_starts_with_fresh_statistics():
 
 
 def test_gather_gives_the_members_asked_for_and_clips_other_kinds():
-    both = Population.join(Population.stack([member(1), member(2)]), Population.scripted(2))
+    both = Population.join(
+        Population.stack([member(1), member(2)]), Population.stacked((), 1), Population.stacked((), 1)
+    )
     ids = jnp.array([1, 0, 3])
     np.testing.assert_array_equal(both.gather(ids, 0)["b"], [2, 1, 2])
     np.testing.assert_array_equal(both.kind(ids), [0, 0, 2])
@@ -52,7 +54,7 @@ def test_gather_gives_the_members_asked_for_and_clips_other_kinds():
 
 
 def test_a_mixed_population_cannot_be_pushed_to():
-    both = Population.join(Population.stack([member(1)]), Population.scripted(1))
+    both = Population.join(Population.stack([member(1)]), Population.stacked((), 1))
     with pytest.raises(ValueError, match="one kind"):
         both.push(member(2))
 
@@ -157,9 +159,7 @@ def test_running_returns_equal_a_dictionary_of_lists(rows):
         assert float(got.mean_return[k]) == pytest.approx(mean, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: Population.create(member(0), 0), lambda: Population.stack([]), lambda: Population.scripted(0)]
-)
+@pytest.mark.parametrize("make", [lambda: Population.create(member(0), 0), lambda: Population.stack([])])
 def test_empty_populations_are_refused(make):
     with pytest.raises(ValueError, match=r"at least (1|one)"):
         make()

@@ -5,11 +5,16 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
+from jaxscope.agents.actor_critic import NetworkConfig
+from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.envs.lbf import parse
 from jaxscope.panel import Panel
-from jaxscope.runs.recording import SEAT_COLOURS, record_gif
+from jaxscope.ppo import PPOConfig
+from jaxscope.runs import RunSettings, train
+from jaxscope.runs.recording import record_gif, record_run
 from jaxscope.spaces import Discrete
 from jaxscope.types import Environment
+from jaxscope.zsc import self_play
 
 
 def opened(path: Path) -> tuple[list[np.ndarray], list[int], str]:
@@ -90,3 +95,13 @@ def test_recording_refuses_bad_input(tmp_path):
         record_gif(env, panel, [0, 1], jax.random.key(0), tmp_path / "x.gif")
     with pytest.raises(ValueError, match="max_frames = 1"):
         record_gif(env, panel, [0, 0], jax.random.key(0), tmp_path / "x.gif", max_frames=1)
+
+
+def test_a_run_is_recorded_with_each_partner(tmp_path):
+    config = self_play.Config(PPOConfig(frames=16, num_envs=4, num_steps=4, minibatches=1, network=NetworkConfig(4)))
+    folder = tmp_path / "run"
+    train(RunSettings("self-play", "lbf/5x5-2p-1f?max_steps=6", config, seeds=2), folder)
+    written = record_run(folder, ["stay", "closest-food"], jax.random.key(0))
+    assert written == [folder / "recordings" / f"with-{name}.gif" for name in ("stay", "closest-food")]
+    for path, name in zip(written, ("stay", "closest-food"), strict=True):
+        assert opened(path)[2].startswith(f"run:0 in seat 0, {name} in seat 1: return ")

@@ -316,6 +316,7 @@ def broken(change) -> dict:
         (lambda e: e["groups"].update(training=group(["a"], 2)), "different numbers of training runs"),
         (lambda e: e.update(curve={"frames": [2, 1], "mean": [[1] * 3] * 2}), "frames must increase"),
         (lambda e: e.update(curve={"frames": [1, 2], "mean": [[1] * 2] * 2}), "mean must be 2 x 3 numbers"),
+        (lambda e: e.update(curve={"frames": [1, 2], "mean": [[1] * 3] * 2}), "training_return must be 2 x 3 numbers"),
     ],
 )
 def test_damaged_evaluation_is_refused_in_one_line(change, message):
@@ -344,20 +345,38 @@ def test_damaged_folder_is_refused(tmp_path):
         write_report([folder], tmp_path / "x.html")
 
 
-def test_curve_over_checkpoints_gives_best_checkpoint_and_mean_over_training(tmp_path):
-    payload = evaluation(curve={"frames": [0, 100, 400], "mean": [[0, 0, 0], [0.8, 0.9, 1.0], [0.6, 0.5, 0.7]]})
+def test_curve_over_training_gives_best_checkpoint_and_mean_over_training(tmp_path):
+    curve = {
+        "frames": [0, 100, 400],
+        "mean": [[0, 0, 0], [0.8, 0.9, 1.0], [0.6, 0.5, 0.7]],
+        "training_return": [[None, None, None], [0.2, 0.4, 0.2], [0.3, 0.1, None]],
+    }
+    payload = evaluation(curve=curve)
     judgement = parse_judgement(payload)
-    assert best_checkpoint(judgement) == t_interval(np.array([0.8, 0.9, 1.0]))
+    # Each run's own pick, by its return in training: not its highest held-out mean.
+    assert best_checkpoint(judgement) == t_interval(np.array([0.6, 0.9, 1.0]))
     area = mean_over_training(judgement)
     assert area is not None
     # Trapezia: (100 * 0.45 + 300 * 0.75) / 400 on the average of the three runs.
     assert area.mean == pytest.approx(0.675)
     page = report(tmp_path, write_run(tmp_path / "run", judged=payload))
-    for shown in ("Held-out mean by checkpoint", str(best_checkpoint(judgement)), str(area), "it is too high"):
+    for shown in ("Held-out mean by checkpoint", str(best_checkpoint(judgement)), str(area), "does not choose"):
         assert shown in page.text
     printed = terminal([payload, evaluation("self-play")])
     assert str(best_checkpoint(judgement)) in printed
     assert str(area) in printed
+
+
+def test_a_run_without_finished_training_episodes_has_no_best_checkpoint():
+    curve = {"frames": [0, 100], "mean": [[0, 0, 0]] * 2, "training_return": [[None] * 3, [0.1, 0.1, None]]}
+    assert best_checkpoint(parse_judgement(evaluation(curve=curve))) is None
+
+
+def test_chosen_partners_alone_fill_the_headline():
+    payload = evaluation(groups={"chosen": group(["sweeper", "follower"], 3, 0)})
+    printed = terminal([payload])
+    assert str(Interval(*payload["groups"]["chosen"]["mean_interval"])) in printed
+    assert "Held-out" not in printed
 
 
 def test_labels_tell_methods_apart():

@@ -75,10 +75,13 @@ def end_early(moment: str, count: int, words: list) -> subprocess.CompletedProce
     [
         ("self-play", "after line", 1),  # before there is any checkpoint
         ("self-play", "in line", 3),
+        # Each call saves a snapshot, then a checkpoint.
         ("self-play", "while writing", 2),
-        ("self-play", "when written", 3),
+        ("self-play", "while writing", 3),
+        ("self-play", "when written", 4),
         ("popplay", "after line", 1),
-        ("popplay", "while writing", 2),
+        ("popplay", "while writing", 1),
+        ("popplay", "when written", 3),
     ],
 )
 def test_killed_run_resumes_bit_for_bit(method, moment, count, tmp_path):
@@ -183,7 +186,7 @@ def disk(tmp_path):
 
 def test_full_disk_is_one_clear_line_and_loses_nothing(disk):
     folder = disk.folder / "run"
-    killed = end_early("when written", 2, train_words("self-play", folder))
+    killed = end_early("when written", 4, train_words("self-play", folder))
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     # Not even metrics fit; then metrics fit and no checkpoint does.
     for spare in (0, 12 * 1024) if disk.mounted else (0,):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import shutil
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,15 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jaxscope
+from jaxscope import agents, registry
 from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
+from jaxscope.agents.partners import random as random_partner
 from jaxscope.casting import Partnering
+from jaxscope.evaluation import evaluate
+from jaxscope.metrics import EpisodeTotals, Metrics
 from jaxscope.panel import Panel, join
 from jaxscope.ppo import PPOConfig
-from jaxscope.runs import RunSettings, metrics, panels, sharding, train
+from jaxscope.runs import RunSettings, metrics, panels, sharding, snapshots, train
 from jaxscope.runs import settings as run_settings
 from jaxscope.runs.evaluate import evaluate_runs
 from jaxscope.zsc import popplay, self_play
-from tests.tiny_runs import CALLS, ENV, ITERATIONS, assert_same_run, copied, finished, newest
+from tests.tiny_runs import CALLS, ENV, ITERATIONS, SNAPSHOTS, assert_same_run, copied, finished, newest
 
 TINY = PPOConfig(frames=280, num_envs=8, num_steps=5, minibatches=2, epochs=2, network=NetworkConfig(8))
 
@@ -101,7 +106,7 @@ def test_damaged_settings_are_one_clear_error(damage, message, tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        *({"seeds": 0}, {"iterations_per_call": -1}, {"devices": 0}, {"seed": -1}, {"seed": 2**32}),
+        *({"seeds": 0}, {"iterations_per_call": -1}, {"devices": 0}, {"snapshots": -1}, {"seed": -1}, {"seed": 2**32}),
         *({"checkpoint_seconds": -1.0}, {"checkpoint_seconds": math.nan}),
     ],
 )
@@ -112,13 +117,10 @@ def test_settings_out_of_range_are_refused(changes):
 
 
 def test_what_did_not_happen_is_absent():
-    rows = {
-        "episodes": np.array([[0, 1], [0, 2]]),
-        "return_sum": np.array([[0.0, 0.25], [0.0, 1.0]], np.float32),
-        "length_sum": np.array([[0, 8], [0, 12]]),
-        "entropy": np.array([[1.0, 2.0], [3.0, 4.0]]),
-        "partner_return": np.array([[[0.5, 0.5], [0.5, 0.5]], [[np.nan, 0.0], [np.nan, np.nan]]]),
-    }
+    counts: list[Any] = [np.array([[0, 1], [0, 2]]), np.array([[0.0, 0.25], [0.0, 1.0]]), np.array([[0, 8], [0, 12]])]
+    means: Any = {"entropy": np.array([[1.0, 2.0], [3.0, 4.0]])}
+    partners: Any = {"partner_return": np.array([[[0.5, 0.5], [0.5, 0.5]], [[np.nan, 0.0], [np.nan, np.nan]]])}
+    rows = Metrics(means, EpisodeTotals(*counts), partners)
     none, some = metrics.summarise(rows, 10, 400, ("a", "b"))
     assert none == {
         "iteration": 10,
@@ -145,6 +147,23 @@ def test_calls_without_an_episode_log_no_return():
     for line in lines[:2]:
         assert 1 <= len(line["partner_return"]) <= 2
         assert len(line["partner_probability"]) == 3
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 30))
+def test_snapshots_are_spread_over_a_run(iterations, per_call, wanted):
+    ppo = PPOConfig(num_envs=8, num_steps=5, minibatches=2, frames=40 * iterations)
+    asked = settings(config=self_play.Config(ppo), iterations_per_call=per_call, snapshots=wanted)
+    ends = sorted({*range(0, iterations, per_call), iterations})
+    taken = [end for end in ends if snapshots.due(asked, end)]
+    if not wanted:
+        assert not taken
+        return
+    assert taken[0] == 0
+    assert taken[-1] == iterations
+    assert len(taken) <= wanted + 1
+    for number in range(wanted + 1):  # each point is followed by a snapshot within its host call
+        point = number * iterations / wanted
+        assert any(point <= at < point + per_call for at in taken)
 
 
 def test_torn_last_line_is_left_out_and_cut_away(tmp_path):
@@ -237,6 +256,64 @@ def test_partners_as_asked_for(tmp_path, monkeypatch):
         panels.resolve([str(finished("self-play"))], lbf)
 
 
+def test_partners_are_listed_by_environment_or_family():
+    in_family = jaxscope.list_partners("lbf")
+    assert {"random", "closest-food"} <= set(in_family)
+    assert jaxscope.list_partners("lbf/8x8-2p-3f?penalty=0.1") == in_family
+    assert jaxscope.list_partners("jaxmarl:MPE_simple_spread_v3") == jaxscope.list_partners("matching/4")
+    for wrong in ("lbv", "lbv/8x8-2p-3f", ""):
+        with pytest.raises(ValueError, match="there is no environment"):
+            jaxscope.list_partners(wrong)
+    with pytest.raises(ValueError, match="no partner role 'trainin'"):
+        jaxscope.list_partners("lbf", "trainin")
+
+
+#: A kind of policy that the library does not know: it names a fixed convention, its only weight.
+FIXED = """
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+
+@dataclass(frozen=True)
+class Fixed:
+    count: int
+
+    def init(self, key):
+        return {"choice": jax.random.randint(key, (), 0, self.count)}
+
+    def describe(self):
+        return {"count": self.count}
+
+    def initial_memory(self, params):
+        return ()
+
+    def act(self, params, memory, view, key):
+        return params["choice"], memory
+
+
+def restore(env, description):
+    return Fixed(**description)
+"""
+
+
+def test_policies_of_any_kind_are_kept_with_a_run(tmp_path, monkeypatch):
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "fixed_choice.py").write_text(FIXED)
+    monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path / "agents")])
+    policy = registry.load("jaxscope.agents", "fixed_choice").Fixed(4)
+    env = jaxscope.make(ENV)
+    fixed = Panel.learned(policy, {"choice": np.array([2, 3], np.int32)}, ["two", "three"])
+    panels.save(join(fixed, Panel.scripted(env, ["random"])), tmp_path / "population")
+    again = panels.load(tmp_path / "population", env)
+    assert again.names == ("two", "three", "random")
+    assert again.policies[0] == policy
+    np.testing.assert_array_equal(again.population.members[0]["choice"], [2, 3])
+    result = evaluate(env, fixed, again, 2)
+    np.testing.assert_array_equal(result.per_partner()[:, :2], np.eye(2))
+
+
 def test_evaluation_tells_partners_of_the_same_name_apart(tmp_path):
     """Two runs met partners called `self-play:0` that are not the same."""
     folders = [copied("popplay", tmp_path / "a"), copied("popplay", tmp_path / "b")]
@@ -254,6 +331,22 @@ def test_evaluation_tells_partners_of_the_same_name_apart(tmp_path):
         assert record["groups"]["training"]["partners"] == ["self-play:0", "self-play:1", "random"]
         assert record["groups"]["training"]["per_seat"] == single["groups"]["training"]["per_seat"]
         assert json.loads((folders[0] / "eval.json").read_text())["format"] == 1
+
+
+def test_the_curve_of_a_run_is_that_of_its_snapshots(tmp_path, monkeypatch):
+    monkeypatch.setattr(random_partner, "ROLE", "held-out")
+    folder = copied("self-play", tmp_path)
+    (record,) = evaluate_runs([folder], episodes=4)
+    curve = record["curve"]
+    assert curve["frames"] == [iteration * TINY.frames_per_iteration for iteration in SNAPSHOTS]
+    assert curve["mean"][-1] == record["groups"]["held-out"]["mean"]
+    env, key = jaxscope.make(ENV), jax.random.fold_in(jax.random.key(0), 1)
+    early = panels.snapshots_of_run(folder, env)[SNAPSHOTS[2]]
+    alone = evaluate(env, early, Panel.scripted(env, ["random"]), 4, key)
+    np.testing.assert_allclose(curve["mean"][2], alone.mean(), atol=1e-6)
+    logged = {(line["iteration"], line["seed"]): line.get("return") for line in metrics.read(folder / "metrics.jsonl")}
+    assert curve["training_return"] == [[logged.get((at, seed)) for seed in range(2)] for at in SNAPSHOTS]
+    assert curve["training_return"][0] == [None, None]
 
 
 @pytest.fixture
@@ -287,14 +380,25 @@ def test_training_compiles_one_block_and_resumes_on_any_number_of_devices(seeds,
     assert len(again.iteration.sharding.device_set) == devices
 
 
+def test_a_run_goes_on_with_another_number_of_devices(tmp_path):
+    whole = train(settings(devices=2), tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / str(ITERATIONS))
+    again = train(settings(devices=1), tmp_path / "run", resume=True)
+    assert len(again.iteration.sharding.device_set) == 1
+    for a, b in zip(jax.tree.leaves(whole.params), jax.tree.leaves(again.params), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    with pytest.raises(ValueError, match="other settings"):
+        train(settings(devices=1, seed=3), tmp_path / "run", resume=True)
+
+
 def test_devices_must_divide_something():
     env = jaxscope.make(ENV)
     learners = jax.eval_shape(lambda: panels.begin(settings(), env, Panel.scripted(env, ["random"])))
-    assert sharding.shard(learners, 1) is learners
+    assert sharding.shard(learners, popplay.partition, 1) is learners
     with pytest.raises(ValueError, match="devices = 3 divides neither seeds = 2 nor num_envs = 8"):
-        sharding.shard(learners, 3)
+        sharding.shard(learners, popplay.partition, 3)
     with pytest.raises(ValueError, match="devices = 1000: this machine has"):
-        sharding.shard(learners, 1000)
+        sharding.shard(learners, popplay.partition, 1000)
 
 
 def test_diverged_training_stops_and_keeps_what_was_before(tmp_path):

@@ -28,6 +28,7 @@ FLAGS = [
 ]
 ITERATIONS = 7
 CALLS = 4
+SNAPSHOTS = [0, 2, 4, 6, 7]  # iterations; there are fewer calls than snapshots asked for
 
 HOME = Path(tempfile.mkdtemp(prefix="jaxscope-tests-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -95,7 +96,7 @@ def _numbers(leaf) -> np.ndarray:
 
 
 def assert_same_run(folder: Path, reference: Path) -> None:
-    """Both runs ended in the same state, bit for bit, and logged the same bytes."""
+    """Both runs ended in the same state, bit for bit, kept the same snapshots, and logged the same bytes."""
     (iteration, leaves), (wanted, reference_leaves) = newest(folder), newest(reference)
     assert iteration == wanted == ITERATIONS
     assert leaves.keys() == reference_leaves.keys()
@@ -103,3 +104,8 @@ def assert_same_run(folder: Path, reference: Path) -> None:
         assert leaf.dtype == reference_leaves[name].dtype, name
         assert leaf.tobytes() == reference_leaves[name].tobytes(), name
     assert (folder / "metrics.jsonl").read_bytes() == (reference / "metrics.jsonl").read_bytes()
+    snapshots, reference_snapshots = panels.snapshots_of_run(folder), panels.snapshots_of_run(reference)
+    assert [*snapshots] == [*reference_snapshots] == SNAPSHOTS
+    for at, panel in snapshots.items():
+        pairs = zip(jax.tree.leaves(panel.population), jax.tree.leaves(reference_snapshots[at].population), strict=True)
+        assert all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs), at

@@ -1,7 +1,7 @@
 """Train, judge and report in minutes: self-play beside PopPlay in Level-Based Foraging.
 
 Trains both methods for several seeds on two CPU cores, evaluates them with four partners that neither ever met, and
-writes the table, an HTML report and recordings into one folder.
+writes the table, an HTML report and recordings into one folder. A demo that was stopped goes on when started again.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -16,12 +17,11 @@ from jaxscope.agents.scripted import partner_names
 from jaxscope.cli._console import console
 from jaxscope.cli._progress import TrainingProgress
 from jaxscope.make import make
-from jaxscope.panel import Panel, join
 from jaxscope.ppo import PPOConfig
-from jaxscope.runs import RunSettings, panels, train
+from jaxscope.runs import RunSettings, train
 from jaxscope.runs import settings as run_settings
 from jaxscope.runs.evaluate import evaluate_runs
-from jaxscope.runs.recording import record_gif
+from jaxscope.runs.recording import record_run
 from jaxscope.runs.report import write_report
 from jaxscope.runs.tables import result_tables
 from jaxscope.zsc import popplay, self_play
@@ -44,17 +44,17 @@ class Options:
 def run(options: Options) -> None:
     began = time.monotonic()
     _require_partners(options)
-    folders = {name: options.out / name for name in ("self-play", "popplay")}
-    for folder in folders.values():
-        if folder.exists():
-            raise ValueError(f"{folder} exists already; choose another folder with --out, or remove it")
-    for name, settings in _runs(options).items():
+    runs = _runs(options)
+    folders = {name: options.out / name for name in runs}
+    for name, settings in runs.items():
+        _require_own(folders[name], settings)
+    for name, settings in runs.items():
         with TrainingProgress(settings, folders[name]) as progress:
-            train(settings, folders[name], progress)
+            train(settings, folders[name], progress, resume=folders[name].exists())
     print("evaluating with partners that were never met", flush=True)
     records = evaluate_runs(list(folders.values()), options.episodes)
     for folder in folders.values():
-        _record(folder)
+        record_run(folder, ["held-out"], jax.random.key(1))
     write_report(list(folders.values()), options.out / "report.html")
     for table in result_tables(records):
         console().print(table)
@@ -70,9 +70,16 @@ def _require_partners(options: Options) -> None:
         raise ValueError(f"episodes = {options.episodes}: must be at least 2")
 
 
+def _require_own(folder: Path, settings: RunSettings) -> None:
+    """A folder that exists already is from a demo that was stopped, which goes on."""
+    if folder.exists() and run_settings.load(folder) != settings:
+        raise ValueError(f"{folder} holds another run; choose another folder with --out, or remove it")
+
+
 def _runs(options: Options) -> dict[str, RunSettings]:
     ppo = PPOConfig(frames=options.frames)
-    common = {"env": options.env, "seeds": options.seeds, "devices": _devices(options.seeds)}
+    devices = _devices(options.seeds)
+    common: dict[str, Any] = {"env": options.env, "seeds": options.seeds, "devices": devices, "snapshots": 5}
     return {
         "self-play": RunSettings("self-play", config=self_play.Config(ppo), **common),
         "popplay": RunSettings("popplay", config=popplay.Config(ppo), partners=("training",), **common),
@@ -82,15 +89,3 @@ def _runs(options: Options) -> dict[str, RunSettings]:
 def _devices(seeds: int) -> int:
     """The most devices over which seeds divide evenly: those need not talk to each other."""
     return max(n for n in range(1, jax.device_count() + 1) if seeds % n == 0)
-
-
-def _record(folder: Path) -> None:
-    """One episode of the run's first seed with each held-out partner."""
-    env = run_settings.load(folder).make_env()
-    learned = panels.of_run(folder, env)
-    partners = partner_names(env.name, "held-out")
-    both = join(learned, Panel.scripted(env, partners))
-    (folder / "recordings").mkdir(exist_ok=True)
-    for partner in partners:
-        team = [0] + [both.names.index(partner)] * (env.num_agents - 1)
-        record_gif(env, both, team, jax.random.key(1), folder / "recordings" / f"with-{partner}.gif")

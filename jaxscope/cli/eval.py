@@ -10,12 +10,16 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax
 import tyro
 
 from jaxscope.cli._console import console
 from jaxscope.files import write_text
+from jaxscope.runs import settings as run_settings
 from jaxscope.runs.evaluate import evaluate_runs
+from jaxscope.runs.recording import record_run
 from jaxscope.runs.tables import result_tables
+from jaxscope.types import Renders
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Options:
     """Episodes per seed, partner and seat."""
     seed: int = 0
     """Root of the games' randomness; the same games for every run."""
+    record: bool = False
+    """Also record an episode with each partner as an animated picture, into the run's recordings/."""
     json: Path | None = None
     """Also write all results to this file."""
 
@@ -35,6 +41,8 @@ class Options:
 def run(options: Options) -> None:
     if not options.runs:
         raise ValueError("name at least one run folder")
+    if options.record:
+        _require_pictures(options.runs)
     records = evaluate_runs(options.runs, options.episodes, options.seed, options.partners)
     for table in result_tables(records):
         console().print(table)
@@ -42,5 +50,16 @@ def run(options: Options) -> None:
         for name, group in record["groups"].items():
             if group["met_in_training"]:
                 print(f"{folder} met these {name} partners in training: {', '.join(group['met_in_training'])}")
+    if options.record:
+        for folder in options.runs:
+            for path in record_run(folder, options.partners or ("held-out",), jax.random.key(options.seed)):
+                print(path)
     if options.json:
         write_text(options.json, json.dumps(records, indent=2) + "\n")
+
+
+def _require_pictures(folders: tuple[Path, ...]) -> None:
+    """Fail before the evaluation, not after it."""
+    for env in (run_settings.load(folder).make_env() for folder in folders):
+        if not isinstance(env, Renders):
+            raise ValueError(f"{env.name} cannot be recorded: it has no method render(state)")

@@ -9,9 +9,9 @@ import tyro
 from rich.table import Table
 
 from jaxscope import registry
-from jaxscope.agents.scripted import description, family, partner_names, role
+from jaxscope.agents.scripted import description, partner_names, role
 from jaxscope.cli._console import console
-from jaxscope.make import ENVIRONMENTS, list_envs
+from jaxscope.make import ENVIRONMENTS, known_family, list_envs
 from jaxscope.runs import settings as run_settings
 
 
@@ -36,12 +36,7 @@ def run(options: Options) -> None:
 
 def _families(env: str | None) -> list[str]:
     """The environment families asked for."""
-    known = registry.names(ENVIRONMENTS)
-    if env is None:
-        return known
-    if family(env) not in [*known, "jaxmarl"]:
-        raise ValueError(registry.unknown("there is no environment", env, list_envs()))
-    return [family(env)]
+    return registry.names(ENVIRONMENTS) if env is None else [known_family(env)]
 
 
 def _envs() -> Table:

@@ -6,7 +6,8 @@ time; `--resume RUN` goes on where the newest checkpoint was taken, bit for bit 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
+import sys
+from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +34,8 @@ class Common:
     """Iterations between lines of metrics."""
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints."""
+    snapshots: int = 10
+    """Copies of the policies to keep along the way, for curves over training; 0 for none."""
     devices: int = 1
     """Devices to shard over: seeds where they divide evenly, else environments."""
     tensorboard: bool = False
@@ -53,6 +56,8 @@ class Resume:
 
     resume: Annotated[Path, tyro.conf.arg(help="Run folder to go on with; its own settings apply.")]
     method: tyro.conf.Suppress[str] = ""
+    devices: int | None = None
+    """Devices to go on with; by default as many as before."""
     tensorboard: bool = False
     """Also write TensorBoard files into the run folder (needs the extra `tensorboard`)."""
 
@@ -81,6 +86,10 @@ def run(options) -> None:
         settings, folder, resume = run_settings.load(options.resume), options.resume, True
         if settings.method != options.method:
             raise ValueError(f"{folder} is a run of {settings.method}, not of {options.method}")
+        if options.devices is not None:
+            settings = replace(settings, devices=options.devices)
+        for package, (was, now) in run_settings.changed_versions(folder).items():
+            print(f"{package} was {was}, is {now}: the outcome may differ from that of one whole run", file=sys.stderr)
     else:
         settings, resume = settings_of(options), False
         folder = options.out or _default_folder(settings)
@@ -100,6 +109,7 @@ def settings_of(options) -> RunSettings:
         partners=getattr(options, "partners", ()),
         iterations_per_call=options.iterations_per_call,
         checkpoint_seconds=options.checkpoint_seconds,
+        snapshots=options.snapshots,
         devices=options.devices,
     )
 

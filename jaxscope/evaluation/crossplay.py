@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from jaxscope.evaluation.heldout import play
+from jaxscope.evaluation.pairs import play
 from jaxscope.panel import Panel
 from jaxscope.types import Environment
 

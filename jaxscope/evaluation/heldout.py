@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from jaxscope.evaluation.play import play_teams
+from jaxscope.evaluation.pairs import PairResults, play_pairs
 from jaxscope.panel import Panel, join
 from jaxscope.types import Environment
 
@@ -27,18 +25,17 @@ class Evaluation:
     learner_events: dict[str, np.ndarray]  # [R, P, A, E] counts of the learner's seat
     partner_events: dict[str, np.ndarray]  # [R, P, A, E] counts summed over the partners' seats
 
-    def select(self, learners: Sequence[str], partners: Sequence[str]) -> Evaluation:
-        """The part that concerns the given learners and partners, in the given order."""
-        rows = [self.learners.index(name) for name in learners]
-        columns = [self.partners.index(name) for name in partners]
-        part = lambda x: x[np.ix_(rows, columns)]  # noqa: E731
-        return Evaluation(
+    @classmethod
+    def of_pairs(cls, results: PairResults, learners: Sequence[str], partners: Sequence[str]) -> Evaluation:
+        """The given learners with the given partners, from pairs that hold all of theirs."""
+        rows = results.rows(learners, partners)
+        return cls(
             tuple(learners),
             tuple(partners),
-            part(self.team_return),
-            part(self.length),
-            {name: part(count) for name, count in self.learner_events.items()},
-            {name: part(count) for name, count in self.partner_events.items()},
+            results.team_return[rows],
+            results.length[rows],
+            {name: count[rows] for name, count in results.learner_events.items()},
+            {name: count[rows] for name, count in results.partner_events.items()},
         )
 
     def per_partner(self) -> np.ndarray:
@@ -83,53 +80,19 @@ def evaluate(
         episodes: per learner, partner and seat; at least 2, so that the worst partner can be picked and scored apart.
         key: the same key gives the same first states to everyone.
     """
-    if episodes < 2:
-        raise ValueError(f"episodes = {episodes}: must be at least 2")
-    both = join(_renamed(learners, "learner "), _renamed(partners, "partner "))
-    learner_ids = [both.names.index(f"learner {name}") for name in learners.names]
-    partner_ids = [both.names.index(f"partner {name}") for name in partners.names]
-    teams = [
-        [learner if seat == own else partner for seat in range(env.num_agents)]
-        for learner in learner_ids
-        for partner in partner_ids
-        for own in range(env.num_agents)
-    ]
-    outcome = play(env, both, teams, episodes, key)
-    shape = (len(learner_ids), len(partner_ids), env.num_agents, episodes)
-    own = np.arange(env.num_agents).reshape(1, 1, -1, 1, 1)
-    by_seat = {name: count.reshape(*shape, env.num_agents) for name, count in outcome.events.items()}
-    learner_events = {
-        name: np.take_along_axis(count, np.broadcast_to(own, (*shape, 1)), axis=-1)[..., 0]
-        for name, count in by_seat.items()
-    }
-    return Evaluation(
-        learners=learners.names,
-        partners=partners.names,
-        team_return=outcome.team_return.reshape(shape),
-        length=outcome.length.reshape(shape),
-        learner_events=learner_events,
-        partner_events={name: count.sum(axis=-1) - learner_events[name] for name, count in by_seat.items()},
-    )
-
-
-class Played(NamedTuple):
-    """`Outcome` on the host."""
-
-    team_return: np.ndarray  # [C, E]
-    length: np.ndarray  # [C, E]
-    events: dict[str, np.ndarray]  # [C, E, A] each
-
-
-def play(
-    env: Environment, panel: Panel, teams: Sequence[Sequence[int]], episodes: int, key: PRNGKeyArray | None
-) -> Played:
-    """`play_teams` on the members of a panel, each team a member per seat."""
-    key = jax.random.key(0) if key is None else key
-    ids = jnp.asarray(np.asarray(teams, np.int32))
-    outcome = play_teams(env, panel.policies, panel.population, ids, episodes, key)
-    events = {name: np.asarray(count) for name, count in outcome.events.items()}
-    return Played(np.asarray(outcome.team_return), np.asarray(outcome.length), events)
+    require_halves(episodes)
+    mine, others = _renamed(learners, "learner "), _renamed(partners, "partner ")
+    pairs = [(learner, partner) for learner in mine.names for partner in others.names]
+    results = play_pairs(env, join(mine, others), pairs, episodes, key)
+    result = Evaluation.of_pairs(results, mine.names, others.names)
+    return dataclasses.replace(result, learners=learners.names, partners=partners.names)
 
 
 def _renamed(panel: Panel, prefix: str) -> Panel:
     return Panel(tuple(prefix + name for name in panel.names), panel.policies, panel.population)
+
+
+def require_halves(episodes: int) -> None:
+    """The worst partner is picked and scored on different episodes, so there must be two."""
+    if episodes < 2:
+        raise ValueError(f"episodes = {episodes}: must be at least 2")

@@ -1,4 +1,4 @@
-"""Checkpoints of a learner, written by Orbax while training goes on."""
+"""Checkpoints, written by Orbax while training goes on: the newest learners, and snapshots of their policies."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _ROOM_FOR_METADATA = 512 * 1024  # bytes
 
 
 class Checkpoints:
-    """The checkpoints of one run, the last two kept. A write in progress is never taken for a checkpoint.
+    """Checkpoints of one kind in a folder. A write in progress is never taken for a checkpoint.
 
     Args:
+        keep: how many of the newest stay; None: all.
         writable: whether this process may write: only then are remains of a killed writer cleared away. A reader makes
             no folder and does not disturb the process that writes.
     """
 
-    def __init__(self, folder: Path, keep: int = 2, writable: bool = True):
+    def __init__(self, folder: Path, keep: int | None = 2, writable: bool = True):
         # What Orbax logs as an error it also raises; a user is told once.
         logging.getLogger("absl").setLevel(logging.CRITICAL)
         self._folder = folder.resolve()
@@ -49,6 +50,10 @@ class Checkpoints:
         """The iteration of the newest checkpoint."""
         return None if self._manager is None else self._manager.latest_step()
 
+    def iterations(self) -> list[int]:
+        """The iterations of all checkpoints, in order."""
+        return [] if self._manager is None else sorted(self._manager.all_steps())
+
     def save(self, iteration: int, state: PyTree) -> None:
         """Start writing `state`; its arrays may be donated as soon as this returns.
 
@@ -56,10 +61,10 @@ class Checkpoints:
             OSError: this write or the one before failed.
         """
         assert self._manager is not None
-        if self._manager.latest_step() == iteration:
+        if iteration in self._manager.all_steps():
             return
         plain = _without_keys(state)
-        self._finish()
+        self.finish()
         with self._writing():
             self._require_room(sum(leaf.nbytes for leaf in jax.tree.leaves(plain)))
             self._manager.save(iteration, args=ocp.args.StandardSave(plain))
@@ -94,11 +99,11 @@ class Checkpoints:
         if self._manager is None:
             return
         try:
-            self._finish()
+            self.finish()
         finally:
             self._manager.close()
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Wait for the write in progress, and note what was written."""
         assert self._manager is not None
         with self._writing():

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.scripted import description, family, partner_names
-from jaxscope.evaluation import Evaluation, evaluate
+from jaxscope.agents.scripted_group import is_scripted
+from jaxscope.evaluation import Evaluation
 from jaxscope.evaluation.crossplay import CrossPlay, crossplay
-from jaxscope.evaluation.heldout import play
+from jaxscope.evaluation.heldout import require_halves
 from jaxscope.evaluation.intervals import t_interval
+from jaxscope.evaluation.pairs import Pair, PairResults, play_pairs
 from jaxscope.files import write_text
 from jaxscope.panel import Panel, join, subset
-from jaxscope.runs import panels
+from jaxscope.runs import metrics, panels
 from jaxscope.runs import settings as run_settings
 from jaxscope.types import Environment
 
@@ -40,11 +44,11 @@ def evaluate_runs(
     Returns:
         The records written, in the order of `folders`.
     """
-    asked = [run_settings.load(folder) for folder in folders]
+    names = {folder: run_settings.load(folder).env for folder in folders}
     records: dict[Path, dict[str, Any]] = {}
-    for env_name in dict.fromkeys(settings.env for settings in asked):
-        of_env = [(folder, s) for folder, s in zip(folders, asked, strict=True) if s.env == env_name]
-        records |= _evaluate_in(of_env[0][1].make_env(), of_env, episodes, seed, partners)
+    for name in dict.fromkeys(names.values()):
+        of_env = [folder for folder in folders if names[folder] == name]
+        records |= _evaluate_in(run_settings.load(of_env[0]).make_env(), of_env, episodes, seed, partners)
     for folder, record in records.items():
         write_text(folder / ("eval-chosen.json" if partners else "eval.json"), json.dumps(record, indent=2) + "\n")
     return [records[folder] for folder in folders]
@@ -59,7 +63,7 @@ def crossplay_runs(
     if len(names) != 1:
         raise ValueError(f"cross-play needs runs of one environment, not of {', '.join(names)}")
     env = settings[0].make_env()
-    members = [_unique(panels.of_run(folder, env), folder) for folder in folders]
+    members = [_unique(panels.of_run(folder, env), str(folder)) for folder in folders]
     if partners:
         members.append(panels.resolve(partners, env))
     return env, crossplay(env, join(*members), episodes, _games_key(seed))
@@ -70,50 +74,117 @@ def _games_key(seed: int) -> PRNGKeyArray:
     return jax.random.fold_in(jax.random.key(seed), 1)
 
 
-def _unique(panel: Panel, folder: Path) -> Panel:
+def _unique(panel: Panel, where: str) -> Panel:
     """Names with the whole path, since two runs may have the same folder name."""
-    names = tuple(f"{folder}:{name.rsplit(':', 1)[1]}" for name in panel.names)
+    names = tuple(f"{where}:{name.rsplit(':', 1)[1]}" for name in panel.names)
     return Panel(names, panel.policies, panel.population)
 
 
-def _evaluate_in(env: Environment, runs, episodes: int, seed: int, partners: Sequence[str]) -> dict[Path, dict]:
-    iterations = {folder: panels.newest_iteration(folder) for folder, _ in runs}
-    learned = {folder: _unique(panels.of_run(folder, env, iterations[folder]), folder) for folder, _ in runs}
-    met = {
-        folder: panels.load(folder / "population", env)
-        for folder, s in runs
-        if s.module.MEETS_PARTNERS and not partners
-    }
-    chosen = panels.resolve(partners, env) if partners else None
-    groups = {"chosen": chosen} if chosen else _held_out(env)
+@dataclass(frozen=True)
+class _Run:
+    """A run under evaluation; its policies and partners are named as among all members."""
+
+    folder: Path
+    settings: run_settings.RunSettings
+    iteration: int  # of the newest checkpoint
+    seeds: tuple[str, ...]
+    snapshots: dict[int, tuple[str, ...]]  # seeds by iteration
+    groups: dict[str, tuple[str, ...]]  # partners to judge with
+    shown_as: dict[str, str]  # partners whose own names are shorter
+    met: tuple[str, ...]  # partners of its training, by their own names
+
+    def pairs(self, bounds: tuple[str, ...], curve_group: str | None) -> list[Pair]:
+        """Everything that has to be played for this run."""
+        met = [(who, partner) for group in self.groups.values() for who in self.seeds + bounds for partner in group]
+        itself = [(seed, seed) for seed in self.seeds]
+        along = [
+            (who, partner)
+            for seeds in self.snapshots.values()
+            for who in seeds
+            for partner in self.groups.get(curve_group or "", ())
+        ]
+        return met + itself + along
+
+
+def _evaluate_in(env: Environment, folders, episodes: int, seed: int, partners: Sequence[str]) -> dict[Path, dict]:
+    require_halves(episodes)
     bounds = Panel.scripted(env, partner_names(env.name))
-    learners = join(*learned.values(), bounds)
-    met_in = {folder: _told_apart(panel, folder) for folder, panel in met.items()}
-    everyone = _merged([*groups.values(), *met_in.values()])
-    result = evaluate(env, learners, everyone, episodes, _games_key(seed))
-    records = {}
-    for folder, settings in runs:
-        record = _header(iterations[folder], settings, episodes, seed)
-        of_run = {name: (panel.names, panel.names) for name, panel in groups.items()}
-        if folder in met:
-            of_run["training"] = (met_in[folder].names, met[folder].names)
-        record["groups"] = {
-            name: _group(env, result, learned[folder].names, found_as, shown_as, bounds.names)
-            for name, (found_as, shown_as) in of_run.items()
-        }
-        trained_with = set(met[folder].names) if folder in met else set()
-        for name, group in record["groups"].items():
-            group["met_in_training"] = [] if name == "training" else sorted(trained_with & set(group["partners"]))
-        record["self_play"] = _self_play(env, learned[folder], episodes, seed)
-        records[folder] = record
-    return records
+    chosen = panels.resolve(partners, env) if partners else None
+    gathered = {folder: _gather(env, folder, chosen) for folder in folders}
+    everyone = _merged([bounds, *(panel for _, members in gathered.values() for panel in members)])
+    runs = {folder: run for folder, (run, _) in gathered.items()}
+    pairs = [pair for run in runs.values() for pair in run.pairs(bounds.names, "held-out")]
+    results = play_pairs(env, everyone, pairs, episodes, _games_key(seed))
+    return {folder: _record(env, run, results, bounds.names, episodes, seed) for folder, run in runs.items()}
 
 
-def _told_apart(panel: Panel, folder: Path) -> Panel:
-    """Learned members named after the run that met them too: another run's partner of the same name may differ."""
-    learned = [bool(jax.tree.leaves(members)) for members in panel.population.members]
+def _gather(env: Environment, folder: Path, chosen: Panel | None) -> tuple[_Run, list[Panel]]:
+    """A run and the members that it takes to judge it."""
+    settings = run_settings.load(folder)
+    iteration = panels.newest_iteration(folder)
+    learned = _unique(panels.of_run(folder, env, iteration), str(folder))
+    met = panels.load(folder / "population", env) if settings.module.MEETS_PARTNERS else None
+    groups = {} if chosen else _held_out(env)
+    label, own = ("chosen", chosen) if chosen else ("training", met)
+    shown_as: dict[str, str] = {}
+    if own is not None:
+        groups[label] = _told_apart(own, label if chosen else str(folder))
+        shown_as = dict(zip(groups[label].names, own.names, strict=True))
+    if not groups:
+        raise ValueError("there are no partners to evaluate with: name some with --partners")
+    along = {} if chosen else _snapshots(env, folder, iteration, learned)
+    run = _Run(
+        folder,
+        settings,
+        iteration,
+        learned.names,
+        {at: panel.names for at, panel in along.items()},
+        {name: panel.names for name, panel in groups.items()},
+        shown_as,
+        met.names if met else (),
+    )
+    return run, [learned, *groups.values(), *along.values()]
+
+
+def _snapshots(env: Environment, folder: Path, newest: int, learned: Panel) -> dict[int, Panel]:
+    """The run at its snapshots; the newest checkpoint is not played twice."""
+    kept = panels.snapshots_of_run(folder, env)
+    along = {at: _unique(panel, f"{folder}@{at}") for at, panel in kept.items() if at < newest}
+    return {**along, newest: learned} if along else {}
+
+
+def _record(
+    env: Environment, run: _Run, results: PairResults, bounds: tuple[str, ...], episodes: int, seed: int
+) -> dict[str, Any]:
+    record = _header(run.iteration, run.settings, episodes, seed)
+    record["groups"] = {name: _group(env, run, results, group, bounds) for name, group in run.groups.items()}
+    for name, group in record["groups"].items():
+        group["met_in_training"] = [] if name == "training" else sorted(set(run.met) & set(group["partners"]))
+    record["self_play"] = [float(Evaluation.of_pairs(results, [who], [who]).mean()[0]) for who in run.seeds]
+    if run.snapshots and "held-out" in run.groups:
+        record["curve"] = _curve(run, results)
+    return record
+
+
+def _curve(run: _Run, results: PairResults) -> dict[str, Any]:
+    """The held-out mean of every seed along the run, and the return that it saw in training there.
+
+    The latter is what a best checkpoint may be picked by: held-out partners may not choose what they judge.
+    """
+    mean = [Evaluation.of_pairs(results, seeds, run.groups["held-out"]).mean() for seeds in run.snapshots.values()]
+    frames = [at * run.settings.config.frames_per_iteration for at in run.snapshots]
+    logged = {
+        (line["iteration"], line["seed"]): line.get("return") for line in metrics.read(run.folder / "metrics.jsonl")
+    }
+    training = [[logged.get((at, seed)) for seed in range(len(run.seeds))] for at in run.snapshots]
+    return {"frames": frames, "mean": np.stack(mean).tolist(), "training_return": training}
+
+
+def _told_apart(panel: Panel, where: str) -> Panel:
+    """Learned members named after where they come from too: elsewhere one of the same name may differ."""
+    learned = [not is_scripted(policy) for policy in panel.policies]
     of_member = [flag for flag, size in zip(learned, panel.population.sizes, strict=True) for _ in range(size)]
-    names = [f"{folder}: {name}" if flag else name for name, flag in zip(panel.names, of_member, strict=True)]
+    names = [f"{where}: {name}" if flag else name for name, flag in zip(panel.names, of_member, strict=True)]
     return Panel(tuple(names), panel.policies, panel.population)
 
 
@@ -123,9 +194,7 @@ def _held_out(env: Environment) -> dict[str, Panel]:
 
 
 def _merged(groups: list[Panel]) -> Panel:
-    """All partners once, though groups may share them."""
-    if not groups:
-        raise ValueError("there are no partners to evaluate with: name some with --partners")
+    """All members once, though groups may share them."""
     merged = groups[0]
     for panel in groups[1:]:
         new = [index for index, name in enumerate(panel.names) if name not in merged.names]
@@ -142,18 +211,21 @@ def _header(iteration: int, settings, episodes: int, seed: int) -> dict[str, Any
         "episodes": episodes,
         "seed": seed,
         "versions": run_settings.versions(),
-        "checkpoint": {"iteration": iteration, "frames": iteration * settings.config.ppo.frames_per_iteration},
+        "checkpoint": {"iteration": iteration, "frames": iteration * settings.config.frames_per_iteration},
     }
 
 
-def _group(env: Environment, result: Evaluation, seeds, found_as, partners, bounds) -> dict[str, Any]:
-    """The figures of one run with one group of partners, which `result` may know under longer names."""
-    of_seeds = result.select(seeds, found_as)
-    of_bounds = result.select(bounds, found_as)
+def _group(
+    env: Environment, run: _Run, results: PairResults, partners: tuple[str, ...], bounds: tuple[str, ...]
+) -> dict[str, Any]:
+    """The figures of one run with one group of partners."""
+    of_seeds = Evaluation.of_pairs(results, run.seeds, partners)
+    of_bounds = Evaluation.of_pairs(results, bounds, partners)
+    shown = [run.shown_as.get(name, name) for name in partners]
     scripts = of_bounds.per_partner()
     return {
-        "partners": list(partners),
-        "descriptions": [_describe(name, env) for name in partners],
+        "partners": shown,
+        "descriptions": [_describe(name, env) for name in shown],
         "per_partner": of_seeds.per_partner().tolist(),
         "per_seat": of_seeds.per_seat().tolist(),
         "mean": of_seeds.mean().tolist(),
@@ -176,9 +248,3 @@ def _describe(name: str, env: Environment) -> str:
     if name in partner_names(env.name):
         return description(name, env.name)
     return f"a policy of an earlier run, {family(env.name)}"
-
-
-def _self_play(env: Environment, panel: Panel, episodes: int, seed: int) -> list[float]:
-    """Mean return of every seed with itself in all seats."""
-    teams = [[member] * env.num_agents for member in range(len(panel.names))]
-    return play(env, panel, teams, episodes, _games_key(seed)).team_return.mean(axis=1).tolist()

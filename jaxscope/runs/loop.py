@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,15 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from jaxscope.ppo import Learner, Metrics
-from jaxscope.runs import panels
+from jaxscope.metrics import Metrics
+from jaxscope.runs import panels, snapshots
 from jaxscope.runs import settings as run_settings
 from jaxscope.runs.checkpoints import Checkpoints
 from jaxscope.runs.interrupt import HeldInterrupt
 from jaxscope.runs.metrics import MetricsLog, summarise
 from jaxscope.runs.settings import RunSettings
 from jaxscope.runs.sharding import mesh_of, shard
-from jaxscope.types import Environment, Policy
+from jaxscope.types import Environment, Policy, PyTree
 
 
 class Progress(NamedTuple):
@@ -37,13 +39,14 @@ def train(
     folder: Path,
     report: Callable[[Progress], None] = lambda progress: None,
     resume: bool = False,
-) -> Learner:
+) -> PyTree:
     """Train all seeds of a run and keep it in `folder`; returns the learners, leaves `[S, ...]`.
 
     Args:
         report: called before the first host call, which compiles, and after every call.
         resume: go on from the newest checkpoint in `folder` (from the start if there is none yet); the outcome is that
-            of a run that was never interrupted, bit for bit.
+            of a run that was never interrupted, bit for bit with the same packages and number of devices, which is the
+            one setting that may differ.
 
     An interrupt (Ctrl-C) lets the call in progress end, and leaves a checkpoint.
 
@@ -55,16 +58,12 @@ def train(
     """
     env = settings.make_env()
     panel = _prepare(settings, env, folder, resume)
-    checkpoints = Checkpoints(folder / "checkpoints")
-    try:
+    with contextlib.ExitStack() as files:
+        checkpoints = files.enter_context(contextlib.closing(Checkpoints(folder / "checkpoints")))
         learners, start = _first_learners(settings, env, panel, checkpoints)
-        log = MetricsLog(folder / "metrics.jsonl", resume_at=start)
-        try:
-            return _run(settings, env, panel, learners, start, checkpoints, log, report)
-        finally:
-            log.close()
-    finally:
-        checkpoints.close()
+        kept = files.enter_context(contextlib.closing(snapshots.store(folder)))
+        log = files.enter_context(contextlib.closing(MetricsLog(folder / "metrics.jsonl", resume_at=start)))
+        return _run(settings, env, panel, learners, start, _Files(checkpoints, kept, log), report)
 
 
 def _prepare(settings: RunSettings, env: Environment, folder: Path, resume: bool) -> panels.Panel | None:
@@ -72,7 +71,7 @@ def _prepare(settings: RunSettings, env: Environment, folder: Path, resume: bool
     if (folder / "config.json").exists():
         if not resume:
             raise ValueError(f"{folder} holds a run already; resume it, or choose another folder")
-        if run_settings.load(folder) != settings:
+        if dataclasses.replace(run_settings.load(folder), devices=settings.devices) != settings:
             raise ValueError(f"{folder} holds a run with other settings than those to resume with")
         return panels.load(folder / "population", env) if settings.module.MEETS_PARTNERS else None
     if folder.is_dir() and any(folder.iterdir()):
@@ -90,15 +89,16 @@ def _prepare(settings: RunSettings, env: Environment, folder: Path, resume: bool
     return panel
 
 
-def _first_learners(settings, env, panel, checkpoints: Checkpoints) -> tuple[Learner, int]:
+def _first_learners(settings, env, panel, checkpoints: Checkpoints) -> tuple[PyTree, int]:
     if checkpoints.latest() is None:
         learners = jax.jit(lambda: panels.begin(settings, env, panel))()
-        return shard(learners, settings.devices), 0
+        return shard(learners, settings.module.partition, settings.devices), 0
     return checkpoints.restore(_abstract_learners(settings, env, panel)), checkpoints.latest() or 0
 
 
-def _abstract_learners(settings, env, panel) -> Learner:
-    return shard(jax.eval_shape(lambda: panels.begin(settings, env, panel)), settings.devices)
+def _abstract_learners(settings, env, panel) -> PyTree:
+    learners = jax.eval_shape(lambda: panels.begin(settings, env, panel))
+    return shard(learners, settings.module.partition, settings.devices)
 
 
 def compiled_block(settings: RunSettings, env: Environment, policies: tuple[Policy, ...]):
@@ -106,7 +106,7 @@ def compiled_block(settings: RunSettings, env: Environment, policies: tuple[Poli
     `iterations_per_call`. Metrics are `[iterations_per_call, S, ...]`, of which the first n rows are filled."""
     step = jax.vmap(lambda learner: settings.module.iteration(settings.config, env, policies, learner))
 
-    def block(learners: Learner, n: Int[Array, ""]) -> tuple[Learner, Metrics]:
+    def block(learners: PyTree, n: Int[Array, ""]) -> tuple[PyTree, Metrics]:
         one = jax.eval_shape(step, learners)[1]
         room = jax.tree.map(lambda m: jnp.zeros((settings.iterations_per_call, *m.shape), m.dtype), one)
 
@@ -120,43 +120,63 @@ def compiled_block(settings: RunSettings, env: Environment, policies: tuple[Poli
     compiled = jax.jit(block, donate_argnums=0)
     if settings.devices == 1:
         return compiled
-    mesh = mesh_of(settings.devices, settings.seeds, settings.config.ppo.num_envs)
+    mesh = mesh_of(settings.devices, settings.seeds, settings.config.num_envs)
 
-    def on_mesh(learners: Learner, n: Int[Array, ""]) -> tuple[Learner, Metrics]:
+    def on_mesh(learners: PyTree, n: Int[Array, ""]) -> tuple[PyTree, Metrics]:
         with jax.set_mesh(mesh):
             return compiled(learners, n)
 
     return on_mesh
 
 
-def _run(settings, env, panel, learners, start: int, checkpoints: Checkpoints, log: MetricsLog, report) -> Learner:
+class _Files(NamedTuple):
+    """What a run writes to while it goes on."""
+
+    checkpoints: Checkpoints
+    snapshots: Checkpoints
+    log: MetricsLog
+
+    def save(self, iteration: int, learners: PyTree) -> None:
+        """A checkpoint, once all snapshots up to it are whole: a resumed run makes none from before its start."""
+        self.snapshots.finish()
+        self.checkpoints.save(iteration, learners)
+
+
+def _run(settings, env, panel, learners, start: int, files: _Files, report) -> PyTree:
     policies, names = (panel.policies, panel.names) if panel else ((), ())
     block = compiled_block(settings, env, policies)
-    total = settings.config.ppo.iterations
+    total = settings.config.iterations
     saved_at, iteration = time.monotonic(), start
     if start < total:
-        report(Progress(start, total, start * settings.config.ppo.frames_per_iteration, []))
+        report(Progress(start, total, start * settings.config.frames_per_iteration, []))
     with HeldInterrupt() as interrupt:
+        _keep_snapshot(settings, iteration, learners, files)
         while iteration < total and not interrupt.asked:
             n = min(settings.iterations_per_call, total - iteration)
             learners, metrics = block(learners, jnp.asarray(n, jnp.int32))
-            rows = {name: np.asarray(values)[:n] for name, values in metrics.items()}
+            rows = jax.tree.map(lambda values: np.asarray(values)[:n], metrics)  # noqa: B023  # used at once
             iteration += n
             _require_finite(rows, iteration)
-            frames = iteration * settings.config.ppo.frames_per_iteration
+            frames = iteration * settings.config.frames_per_iteration
             lines = summarise(rows, iteration, frames, names)
-            log.write(lines)
+            files.log.write(lines)
             report(Progress(iteration, total, frames, lines))
+            _keep_snapshot(settings, iteration, learners, files)
             if time.monotonic() - saved_at >= settings.checkpoint_seconds:
-                checkpoints.save(iteration, learners)
+                files.save(iteration, learners)
                 saved_at = time.monotonic()
-        checkpoints.save(iteration, learners)
+        files.save(iteration, learners)
     if interrupt.asked:
         raise KeyboardInterrupt
     return learners
 
 
-def _require_finite(rows: dict[str, np.ndarray], iteration: int) -> None:
-    for name in ("policy_loss", "value_loss", "grad_norm"):
-        if not np.isfinite(rows[name]).all():
+def _keep_snapshot(settings: RunSettings, iteration: int, learners: PyTree, files: _Files) -> None:
+    if snapshots.due(settings, iteration):
+        files.snapshots.save(iteration, learners.params)
+
+
+def _require_finite(metrics: Metrics, iteration: int) -> None:
+    for name, values in metrics.means.items():
+        if not np.isfinite(values).all():
             raise FloatingPointError(f"{name} is not finite by iteration {iteration}: training diverged")

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxscope.files import write_text
-
-_SUMS = ("episodes", "return_sum", "length_sum")
+from jaxscope.metrics import EpisodeTotals, Metrics
 
 
 class MetricsLog:
@@ -55,29 +55,26 @@ def read(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def summarise(
-    metrics: dict[str, np.ndarray], iteration: int, frames: int, partners: Sequence[str]
-) -> list[dict[str, Any]]:
-    """One line per seed from the metrics `[n, S, ...]` of the n iterations of a host call.
+def summarise(metrics: Metrics, iteration: int, frames: int, partners: Sequence[str]) -> list[dict[str, Any]]:
+    """One line per seed from the metrics, leaves `[n, S, ...]`, of the n iterations of a host call.
 
     Losses and the like are means over the iterations, returns are means over the episodes that ended, and what is kept
     per partner is the state after the last iteration.
     """
     lines = []
-    for seed in range(metrics["episodes"].shape[1]):
-        line: dict[str, Any] = {"iteration": iteration, "frames": frames, "seed": seed}
-        episodes = int(metrics["episodes"][:, seed].sum())
-        line["episodes"] = episodes
-        if episodes:
-            line["return"] = float(metrics["return_sum"][:, seed].sum(dtype=np.float64) / episodes)
-            line["length"] = float(metrics["length_sum"][:, seed].sum(dtype=np.float64) / episodes)
-        for name, values in sorted(metrics.items()):
-            if name in _SUMS:
-                continue
-            if values.ndim == 2:
-                line[name] = float(values[:, seed].mean(dtype=np.float64))
-            else:
-                last = values[-1, seed]
-                line[name] = {who: float(x) for who, x in zip(partners, last, strict=True) if not np.isnan(x)}
+    for seed in range(metrics.episodes.count.shape[1]):
+        of_seed = jax.tree.map(lambda values: values[:, seed], metrics)  # noqa: B023  # used at once
+        line = {"iteration": iteration, "frames": frames, "seed": seed} | _episodes(of_seed.episodes)
+        line |= {name: float(values.mean(dtype=np.float64)) for name, values in sorted(of_seed.means.items())}
+        for name, values in sorted(of_seed.partners.items()):
+            line[name] = {who: float(x) for who, x in zip(partners, values[-1], strict=True) if not np.isnan(x)}
         lines.append(line)
     return lines
+
+
+def _episodes(totals: EpisodeTotals) -> dict[str, Any]:
+    count = int(totals.count.sum())
+    if not count:
+        return {"episodes": 0}
+    mean = lambda sums: float(sums.sum(dtype=np.float64) / count)  # noqa: E731
+    return {"episodes": count, "return": mean(totals.team_return), "length": mean(totals.length)}

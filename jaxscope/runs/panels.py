@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 
-from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
-from jaxscope.agents.scripted import ROLES, Scripted, partner_names
+from jaxscope import registry
+from jaxscope.agents.scripted import ROLES, partner_names
+from jaxscope.agents.scripted_group import is_scripted
 from jaxscope.files import write_text
 from jaxscope.panel import Panel, join
-from jaxscope.population import Population
 from jaxscope.runs import settings as run_settings
+from jaxscope.runs import snapshots
 from jaxscope.runs.checkpoints import Checkpoints
-from jaxscope.types import Environment
+from jaxscope.types import Environment, LearnedPolicy
+
+AGENTS = "jaxscope.agents"
+SCRIPTED = "scripted"  # also the name of their file
 
 
 def resolve(names: Sequence[str], env: Environment) -> Panel:
@@ -60,17 +62,43 @@ def of_run(folder: Path, env: Environment | None = None, iteration: int | None =
     Raises:
         ValueError: there is no run, no whole checkpoint, or `env` has other spaces than the run's environment.
     """
-    settings = run_settings.load(folder)
-    own = settings.make_env()
-    policy = settings.module.policy(settings.config, own)
-    if env is not None and RecurrentPolicy.of(env, policy.network) != policy:
-        raise ValueError(f"{folder} was trained in {settings.env}, whose spaces differ from those of {env.name}")
+    settings, own, policy = _policy_of_run(folder, env)
     checkpoints = Checkpoints(folder / "checkpoints", writable=False)
     try:
         params = checkpoints.restore(learners_like(settings, own, folder), iteration).params
     finally:
         checkpoints.close()
-    return Panel.learned(policy, params, [f"{folder.resolve().name}:{seed}" for seed in range(settings.seeds)])
+    return Panel.learned(policy, params, _seed_names(folder, settings))
+
+
+def snapshots_of_run(folder: Path, env: Environment | None = None) -> dict[int, Panel]:
+    """The policies of a run by iteration, as far as snapshots were kept, one member per seed.
+
+    Raises:
+        ValueError: there is no run, a snapshot is damaged, or `env` has other spaces than the run's environment.
+    """
+    settings, own, policy = _policy_of_run(folder, env)
+    like = learners_like(settings, own, folder).params
+    store = snapshots.store(folder, writable=False)
+    try:
+        params = {iteration: store.restore(like, iteration) for iteration in store.iterations()}
+    finally:
+        store.close()
+    names = _seed_names(folder, settings)
+    return {iteration: Panel.learned(policy, of_seeds, names) for iteration, of_seeds in params.items()}
+
+
+def _policy_of_run(folder: Path, env: Environment | None):
+    settings = run_settings.load(folder)
+    own = settings.make_env()
+    policy = settings.module.policy(settings.config, own)
+    if env is not None and settings.module.policy(settings.config, env) != policy:
+        raise ValueError(f"{folder} was trained in {settings.env}, whose spaces differ from those of {env.name}")
+    return settings, own, policy
+
+
+def _seed_names(folder: Path, settings: run_settings.RunSettings) -> list[str]:
+    return [f"{folder.resolve().name}:{seed}" for seed in range(settings.seeds)]
 
 
 def newest_iteration(folder: Path) -> int:
@@ -108,17 +136,19 @@ def save(panel: Panel, folder: Path) -> None:
     for policy, size in zip(panel.policies, panel.population.sizes, strict=True):
         names = list(panel.names[start : start + size])
         start += size
-        if isinstance(policy, Scripted):
-            kinds.append({"kind": "scripted", "names": names, "partner": names[0]})
-        elif isinstance(policy, RecurrentPolicy):
-            kinds.append({"kind": "recurrent", "names": names, "network": dataclasses.asdict(policy.network)})
+        if is_scripted(policy):
+            kinds.append({"kind": SCRIPTED, "names": names})
+        elif isinstance(policy, LearnedPolicy):
+            file = type(policy).__module__.rpartition(".")[2]
+            kinds.append({"kind": file, "names": names, "policy": policy.describe()})
         else:
             raise ValueError(f"members of type {type(policy).__name__} cannot be kept with a run")
     folder.mkdir(parents=True, exist_ok=True)
-    if any(kind["kind"] != "scripted" for kind in kinds):
+    members = _learned(panel.policies, panel.population.members)
+    if members:
         store = Checkpoints(folder / "members")
         try:
-            store.save(0, _learned(panel.population.members))
+            store.save(0, members)
         finally:
             store.close()
     write_text(folder / "members.json", json.dumps(kinds, indent=2) + "\n")
@@ -132,41 +162,39 @@ def load(folder: Path, env: Environment) -> Panel:
     """
     try:
         kinds = json.loads((folder / "members.json").read_text())
-        policies = tuple(
-            Panel.scripted(env, [kind["partner"]]).policies[0]
-            if kind["kind"] == "scripted"
-            else RecurrentPolicy.of(env, NetworkConfig(**kind["network"]))
-            for kind in kinds
-        )
-        sizes = [len(kind["names"]) for kind in kinds]
+        parts = [_without_params(kind, env) for kind in kinds]
     except (OSError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"{folder} holds no readable population: {error}") from error
-    like = [
-        _stacked_like(policy, size) if isinstance(policy, RecurrentPolicy) else ()
-        for policy, size in zip(policies, sizes, strict=True)
-    ]
-    members = _restored(folder / "members", like) if jax.tree.leaves(like) else like
-    populations = [
-        Population.scripted(size) if not jax.tree.leaves(of_kind) else Population.stacked(of_kind, size)
-        for size, of_kind in zip(sizes, members, strict=True)
-    ]
-    names = tuple(name for kind in kinds for name in kind["names"])
-    return Panel(names, policies, Population.join(*populations))
+    policies = [part.policies[0] for part in parts]
+    like = _learned(policies, [part.population.members[0] for part in parts])
+    members = _restored(folder / "members", like) if like else {}
+    for index, of_kind in members.items():
+        parts[int(index)] = Panel.learned(policies[int(index)], of_kind, parts[int(index)].names)
+    return join(*parts)
 
 
-def _learned(members) -> dict[str, object]:
-    return {str(index): of_kind for index, of_kind in enumerate(members) if jax.tree.leaves(of_kind)}
+def _without_params(kind: dict, env: Environment) -> Panel:
+    """The members of one kind; in place of what they have learned, its shapes."""
+    if kind["kind"] == SCRIPTED:
+        return Panel.scripted(env, kind["names"])
+    policy = registry.load(AGENTS, kind["kind"]).restore(env, kind["policy"])
+    return Panel.learned(policy, _stacked_like(policy, len(kind["names"])), kind["names"])
 
 
-def _restored(folder: Path, like: list) -> list:
+def _learned(policies, members) -> dict[str, object]:
+    """Parameters of the kinds that have learned, by the number of the kind."""
+    both = enumerate(zip(policies, members, strict=True))
+    return {str(index): of_kind for index, (policy, of_kind) in both if not is_scripted(policy)}
+
+
+def _restored(folder: Path, like: dict[str, object]) -> dict[str, object]:
     store = Checkpoints(folder, writable=False)
     try:
-        restored = store.restore(_learned(like))
+        return store.restore(like)
     finally:
         store.close()
-    return [restored.get(str(index), ()) for index in range(len(like))]
 
 
-def _stacked_like(policy: RecurrentPolicy, size: int):
+def _stacked_like(policy: LearnedPolicy, size: int):
     one = jax.eval_shape(policy.init, jax.random.key(0))
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape), jnp.float32), one)
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape), leaf.dtype), one)

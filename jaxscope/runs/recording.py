@@ -13,22 +13,14 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from PIL import Image, ImageDraw, ImageFont
 
+from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.evaluation.play import record
 from jaxscope.files import write_bytes
-from jaxscope.panel import Panel
+from jaxscope.panel import Panel, join, subset
+from jaxscope.runs import panels
+from jaxscope.runs import settings as run_settings
 from jaxscope.types import Environment, Renders
 
-#: The colours in which environments draw their seats; one that uses others gives them as `seat_colours`.
-SEAT_COLOURS = (
-    (0, 114, 178),
-    (230, 159, 0),
-    (0, 158, 115),
-    (204, 121, 167),
-    (86, 180, 233),
-    (213, 94, 0),
-    (128, 118, 20),
-    (90, 90, 90),
-)
 PAPER, INK, FAINT, GAIN = (255, 255, 255), (36, 36, 40), (120, 120, 126), (0, 128, 92)
 #: Pictures are brought to a shorter side between these, in pixels.
 SMALLEST, LARGEST = 320, 560
@@ -92,7 +84,7 @@ def record_gif(
     steps = int(length)
     returns = np.concatenate([[0.0], np.cumsum(np.asarray(rewards, float))])[: steps + 1]
     names = [panel.names[member] for member in team]
-    colours = getattr(env, "seat_colours", SEAT_COLOURS)
+    colours = getattr(env, "seat_colours", SEAT_COLOURS)  # of an environment that draws with others
 
     shown = _shown(steps, max_frames)
     frames = []
@@ -106,6 +98,30 @@ def record_gif(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, _small_gif(frames, frame_ms, comment, max_bytes))
     return Recording(steps, float(returns[-1]))
+
+
+def record_run(folder: Path, partners: Sequence[str], key: PRNGKeyArray) -> list[Path]:
+    """Record one episode of a run's first seed, in seat 0, with each of the partners; files go to its `recordings/`.
+
+    Args:
+        partners: see `panels.resolve`.
+
+    Raises:
+        ValueError: the environment cannot draw itself, or there is no such run or partner.
+    """
+    env = run_settings.load(folder).make_env()
+    others = panels.resolve(partners, env)
+    both = join(subset(panels.of_run(folder, env), [0]), others)
+    written = []
+    for name in others.names:
+        team = [0] + [both.names.index(name)] * (env.num_agents - 1)
+        written.append(folder / "recordings" / f"with-{_file_name(name)}.gif")
+        record_gif(env, both, team, jax.random.clone(key), written[-1])  # everybody begins in the same state
+    return written
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name)
 
 
 def _shown(steps: int, max_frames: int) -> list[int]:

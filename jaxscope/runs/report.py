@@ -157,9 +157,9 @@ def _of_group(group: str, judged: Judged):
 
 
 def _checkpoint_curve(label: str, judgement: Judgement) -> Curve:
-    assert judgement.curve is not None
-    frames, mean = judgement.curve
-    return Curve(label, [(frames, mean[:, run]) for run in range(mean.shape[1])])
+    curve = judgement.curve
+    assert curve is not None
+    return Curve(label, [(curve.frames, of_run) for of_run in curve.mean.T])
 
 
 def _training(labelled: Labelled) -> Iterator[Markup]:
@@ -273,7 +273,7 @@ def _reading_guide() -> Iterator[Markup]:
         "are not independent evidence about a method. It covers the differences between training runs and nothing "
         "else; with few runs it is wide, and it may reach beyond returns that are possible.",
         "The headline is the last checkpoint, fixed in advance. Where a best checkpoint is shown beside it, that one "
-        "was picked afterwards on the very numbers shown, so it is too high.",
+        "is, for each training run, the one of its highest return in training: what judges does not choose.",
         "Held-out partners are kept from training; training partners may have been met there. The two are never "
         "averaged together.",
         "A mean over partners weighs all partners alike, and the learner plays every seat equally often. The worst "

@@ -36,6 +36,15 @@ class GroupResult:
 
 
 @dataclass(frozen=True)
+class TrainingCurve:
+    """Results at n points along S training runs."""
+
+    frames: Float[np.ndarray, " n"]
+    mean: Float[np.ndarray, "n S"]  # held-out
+    training_return: Float[np.ndarray, "n S"]  # nan where no episode ended
+
+
+@dataclass(frozen=True)
 class Judgement:
     """What one `eval.json` says of one method."""
 
@@ -45,7 +54,7 @@ class Judgement:
     iteration: int
     frames: int
     groups: dict[str, GroupResult]
-    curve: tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n S"]] | None  # frames and held-out mean
+    curve: TrainingCurve | None
 
     @property
     def runs(self) -> int:
@@ -145,7 +154,8 @@ def parse_judgement(payload: Mapping[str, Any], source: str = "evaluation") -> J
     if not (np.diff(frames) > 0).all():
         raise ValueError(f"{where}: frames must increase")
     mean = _numbers(curve, "mean", (len(frames), judgement.runs), where)
-    return replace(judgement, curve=(frames, mean))
+    training_return = _numbers(curve, "training_return", mean.shape, where)
+    return replace(judgement, curve=TrainingCurve(frames, mean, training_return))
 
 
 def labels(methods: Sequence[str], folders: Sequence[str] | None = None) -> list[str]:

@@ -8,13 +8,13 @@ import json
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import cattrs
 
 from jaxscope import registry
 from jaxscope.files import write_text
+from jaxscope.method import Method
 from jaxscope.types import Environment
 
 FORMAT = 1
@@ -42,6 +42,8 @@ class RunSettings:
     """Iterations that run on the device before the host logs."""
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints; one more is written at the end."""
+    snapshots: int = 10
+    """Copies of the policies that are kept: one before training, the rest evenly spaced; 0 for none."""
     devices: int = 1
     """Devices to shard over: seeds where they divide evenly, else environments."""
 
@@ -51,11 +53,13 @@ class RunSettings:
                 raise ValueError(f"{name} = {getattr(self, name)}: must be at least 1")
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed = {self.seed}: must lie in [0, 2**32)")
+        if self.snapshots < 0:
+            raise ValueError(f"snapshots = {self.snapshots}: must not be negative")
         if not self.checkpoint_seconds >= 0:
             raise ValueError(f"checkpoint_seconds = {self.checkpoint_seconds}: must not be negative")
 
     @property
-    def module(self) -> ModuleType:
+    def module(self) -> Method:
         """The method's module."""
         return method(self.method)
 
@@ -65,7 +69,7 @@ class RunSettings:
         return make(self.env)
 
 
-def method(name: str) -> ModuleType:
+def method(name: str) -> Method:
     """The zero-shot-coordination method called `name`.
 
     Raises:
@@ -74,7 +78,7 @@ def method(name: str) -> ModuleType:
     known = method_names()
     if name.replace("_", "-") not in known:
         raise ValueError(registry.unknown("there is no method", name, known))
-    return registry.load(METHODS, name)
+    return cast(Method, registry.load(METHODS, name))
 
 
 def method_names() -> list[str]:
@@ -106,6 +110,12 @@ def load(folder: Path) -> RunSettings:
         return _converter.structure({**record, "config": config}, RunSettings)
     except (ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError) as error:
         raise ValueError(f"{path} cannot be read: {_reason(error)}") from error
+
+
+def changed_versions(folder: Path) -> dict[str, tuple[str | None, str]]:
+    """Packages that are not those the run in `folder` was made with: what they were and are."""
+    was = json.loads((folder / "config.json").read_text()).get("versions", {})
+    return {name: (was.get(name), now) for name, now in versions().items() if was.get(name) != now}
 
 
 def versions() -> dict[str, str]:

@@ -6,12 +6,14 @@ one device and many agree up to the order of sums.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxscope.placement import ENVIRONMENTS
-from jaxscope.ppo import Learner
 from jaxscope.types import PyTree
 
 SEEDS = "seeds"
@@ -33,42 +35,46 @@ def mesh_of(devices: int, seeds: int, num_envs: int) -> Mesh:
     return Mesh(np.asarray(jax.devices()[:devices]), (axis,))
 
 
-def shard(learners: Learner, devices: int) -> Learner:
+def shard(learners: PyTree, partition: Callable[[PyTree], PyTree], devices: int) -> PyTree:
     """Learners `[S, ...]` spread over the first `devices` devices: by seed where seeds divide evenly, else by
     environment, with weights on every device.
 
     Abstract learners get the sharding noted in their shapes.
+
+    Args:
+        partition: the method's own; gives the axes of one learner that hold environments.
 
     Raises:
         ValueError: there are fewer devices, or neither seeds nor environments divide evenly.
     """
     if devices == 1:
         return learners
-    seeds, num_envs = learners.play.reset.shape
-    mesh = mesh_of(devices, seeds, num_envs)
+    axes = partition(learners)
+    mesh = mesh_of(devices, *_sizes(learners, axes))
     if mesh.axis_names == (SEEDS,):
-        return _place(learners, mesh, 0)
-    replicated = _place(learners, mesh, None)
-    play = learners.play
-    casting = play.casting
-    if casting is not None:
-        casting = casting._replace(
-            partner=_place(casting.partner, mesh, None),
-            seat=_place(casting.seat, mesh, 1),
-            memory=_place(casting.memory, mesh, 2),
-            countable=_place(casting.countable, mesh, 1),
-        )
-    by_env = {"env_state": 1, "obs": 2, "reset": 1, "carry": 1, "episode_return": 1, "episode_length": 1}
-    placed = {name: _place(getattr(play, name), mesh, axis) for name, axis in by_env.items()}
-    return replicated._replace(play=play._replace(**placed, casting=casting))
+        return _place(learners, mesh, PartitionSpec(SEEDS))
+    return jax.tree.map(lambda spec, part: _place(part, mesh, PartitionSpec(None, *spec)), axes, learners)
 
 
-def _place(tree: PyTree, mesh: Mesh, axis: int | None) -> PyTree:
-    """`tree` with the given axis of every leaf spread over the mesh, or the whole on every device."""
+def _sizes(learners: PyTree, axes: PyTree) -> tuple[int, int]:
+    """Seeds, and the number that must divide wherever environments are an axis."""
+    seeds = {leaf.shape[0] for leaf in jax.tree.leaves(learners)}
+    assert len(seeds) == 1, seeds
+    by_part = jax.tree.map(
+        lambda spec, part: (
+            [leaf.shape[1 + spec.index(ENVIRONMENTS)] for leaf in jax.tree.leaves(part)] if ENVIRONMENTS in spec else []
+        ),
+        axes,
+        learners,
+    )
+    return seeds.pop(), math.gcd(*jax.tree.leaves(by_part))
+
+
+def _place(tree: PyTree, mesh: Mesh, spec: PartitionSpec) -> PyTree:
+    """`tree` with every leaf spread over the mesh as `spec` says."""
+    sharding = NamedSharding(mesh, spec)
 
     def place(leaf):
-        spec = PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, mesh.axis_names[0])
-        sharding = NamedSharding(mesh, spec)
         if isinstance(leaf, jax.ShapeDtypeStruct):
             return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
         return jax.device_put(leaf, sharding)

@@ -57,19 +57,26 @@ def result_tables(evals: Sequence[Mapping[str, Any]]) -> list[Table]:
 def headline_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet:
     """One row a method: intervals over training runs, at the last checkpoint.
 
-    Where a method has a curve over checkpoints, two more columns: its best checkpoint and its mean over training.
+    Where a method has a curve over training, two more columns: its best checkpoint and its mean over training.
     """
-    columns = ["Method", "Runs", "Frames", "Held-out mean", "Held-out worst", "Training mean"]
-    curves = any(judgement.curve is not None for _, judgement in labelled)
+    columns = ["Method", "Runs", "Frames"]
+    judgements = [judgement for _, judgement in labelled]
+    found = group_names(judgements)
+    groups = list(dict.fromkeys([*(GROUPS if set(found) & set(GROUPS) else ()), *found]))
+    for group in groups:
+        name = group.capitalize()
+        columns += [f"{name} mean"] if group == "training" else [f"{name} mean", f"{name} worst"]
+    curves = any(judgement.curve is not None for judgement in judgements)
     if curves:
         columns += ["Best checkpoint, held-out", "Mean over training, held-out"]
     rows = []
     for label, judgement in labelled:
-        held_out, training = (judgement.groups.get(group) for group in GROUPS)
         row = [label, str(judgement.runs), f"{judgement.frames:,}"]
-        row.append(str(held_out.mean_interval) if held_out else NOTHING)
-        row.append(str(held_out.worst_interval) if held_out else NOTHING)
-        row.append(str(training.mean_interval) if training else NOTHING)
+        for group in groups:
+            result = judgement.groups.get(group)
+            row.append(str(result.mean_interval) if result else NOTHING)
+            if group != "training":
+                row.append(str(result.worst_interval) if result else NOTHING)
         if curves:
             row += [_interval(best_checkpoint(judgement)), _interval(mean_over_training(judgement))]
         rows.append(tuple(row))
@@ -112,20 +119,24 @@ def partners_of(group: str, judgements: Sequence[Judgement]) -> list[str]:
 
 
 def best_checkpoint(judgement: Judgement) -> Interval | None:
-    """The held-out mean at the checkpoint where the mean over runs is highest."""
-    if judgement.curve is None or not np.isfinite(judgement.curve[1]).all() or not len(judgement.curve[0]):
+    """The held-out mean of every run at the checkpoint of its highest training return.
+
+    Held-out partners do not choose the checkpoint that they judge.
+    """
+    curve = judgement.curve
+    if curve is None or not np.isfinite(curve.mean).all() or not np.isfinite(curve.training_return).any(axis=0).all():
         return None
-    mean = judgement.curve[1]
-    return t_interval(mean[mean.mean(axis=1).argmax()])
+    best = np.nanargmax(curve.training_return, axis=0)
+    return t_interval(curve.mean[best, np.arange(len(best))])
 
 
 def mean_over_training(judgement: Judgement) -> Interval | None:
     """The area under the curve of the held-out mean, divided by its length in frames."""
-    if judgement.curve is None or not np.isfinite(judgement.curve[1]).all() or len(judgement.curve[0]) < 2:
+    curve = judgement.curve
+    if curve is None or not np.isfinite(curve.mean).all() or len(curve.frames) < 2:
         return None
-    frames, mean = judgement.curve
-    widths = np.diff(frames)[:, None]
-    return t_interval((widths * (mean[1:] + mean[:-1]) / 2).sum(axis=0) / widths.sum())
+    widths = np.diff(curve.frames)[:, None]
+    return t_interval((widths * (curve.mean[1:] + curve.mean[:-1]) / 2).sum(axis=0) / widths.sum())
 
 
 def _interval(interval: Interval | None) -> str:

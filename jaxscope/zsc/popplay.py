@@ -10,19 +10,20 @@ from jaxtyping import PRNGKeyArray
 
 from jaxscope import ppo, rollout
 from jaxscope.agents.actor_critic import RecurrentPolicy
-from jaxscope.casting import Partnering
+from jaxscope.casting import Partnering, recast
+from jaxscope.metrics import Metrics
 from jaxscope.population import Population
-from jaxscope.ppo import Learner, Metrics, PPOConfig
+from jaxscope.ppo import Learner
 from jaxscope.types import Environment, Policy
 
 MEETS_PARTNERS = True
+partition = ppo.partition
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(ppo.Config):
     """PPO against frozen partners drawn by the rank of the return with them (PopGen, section 4.3 and appendix B.1)."""
 
-    ppo: PPOConfig = PPOConfig()
     partnering: Partnering = Partnering()
 
 
@@ -38,11 +39,14 @@ def init(
     if population is None or not policies:
         raise ValueError("popplay needs at least one partner")
     params_key, play_key, learner_key = jax.random.split(key, 3)
-    params = policy(cfg, env).init(params_key)
+    learned = policy(cfg, env)
+    params = learned.init(params_key)
     return Learner(
         params=params,
         opt_state=ppo.optimiser(cfg.ppo).init(params),
-        play=_begin(cfg, env, policies, population, play_key),
+        play=rollout.begin_with_partners(
+            env, learned, policies, population, cfg.partnering, cfg.ppo.num_envs, play_key
+        ),
         population=population,
         key=learner_key,
         iteration=jnp.zeros((), jnp.int32),
@@ -52,11 +56,12 @@ def init(
 def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner) -> tuple[Learner, Metrics]:
     """One rollout and one update; partners are drawn anew when their period is over."""
     assert learner.population is not None
-    key, begin_key, play_key, update_key = jax.random.split(learner.key, 4)
+    key, cast_key, play_key, update_key = jax.random.split(learner.key, 4)
     learned = policy(cfg, env)
     opening, closing = _period(cfg, env, learner)
-    fresh = _begin(cfg, env, policies, learner.population, begin_key)
-    play = jax.tree.map(lambda new, old: jnp.where(opening, new, old), fresh, learner.play)
+    # When a period closes the rollout starts all games anew, so that only partners and seats are left to draw.
+    fresh = recast(policies, learner.population, cfg.partnering, env.num_agents, cfg.ppo.num_envs, cast_key)
+    casting = jax.tree.map(lambda new, old: jnp.where(opening, new, old), fresh, learner.play.casting)
     law = learner.population.ranked_probabilities(cfg.partnering.beta, cfg.partnering.ties)
     play, trajectory, episodes = rollout.with_partners(
         env,
@@ -65,12 +70,12 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
         learner.params,
         learner.population,
         cfg.partnering,
-        play,
+        learner.play._replace(casting=casting),
         cfg.ppo.num_steps,
         play_key,
         closing,
     )
-    params, opt_state, metrics = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
+    params, opt_state, means = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
     flat = jax.tree.map(jnp.ravel, episodes)
     population = learner.population.tally(flat.partner, flat.team_return, flat.counted)
     # A mean over part of a period would favour what ends early; environments on their own have no period.
@@ -79,7 +84,7 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
     after = Learner(params, opt_state, play, population, key, learner.iteration + 1)
     met = jnp.where(population.episodes > 0, population.mean_return, jnp.nan)  # nothing is shown of those never met
     of_partners = {"partner_return": met, "partner_probability": law}
-    return after, metrics | ppo.episode_metrics(episodes) | of_partners
+    return after, Metrics(means, ppo.episode_totals(episodes), of_partners)
 
 
 def _period(cfg: Config, env: Environment, learner: Learner):
@@ -93,8 +98,3 @@ def _period(cfg: Config, env: Environment, learner: Learner):
     length = -(-env.horizon // cfg.ppo.num_steps)
     phase = learner.iteration % length
     return phase == 0, phase == length - 1
-
-
-def _begin(cfg: Config, env: Environment, policies, population, key):
-    learned = policy(cfg, env)
-    return rollout.begin_with_partners(env, learned, policies, population, cfg.partnering, cfg.ppo.num_envs, key)

@@ -10,18 +10,18 @@ from jaxtyping import PRNGKeyArray
 
 from jaxscope import ppo, rollout
 from jaxscope.agents.actor_critic import RecurrentPolicy
+from jaxscope.metrics import Metrics
 from jaxscope.population import Population
-from jaxscope.ppo import Learner, Metrics, PPOConfig
+from jaxscope.ppo import Learner
 from jaxscope.types import Environment, Policy
 
 MEETS_PARTNERS = False
+partition = ppo.partition
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(ppo.Config):
     """Independent seeds of one policy that plays with itself (PopGen, equation 4)."""
-
-    ppo: PPOConfig = PPOConfig()
 
 
 def policy(cfg: Config, env: Environment) -> RecurrentPolicy:
@@ -54,6 +54,6 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
     play, trajectory, episodes = rollout.self_play(
         env, learned, learner.params, learner.play, cfg.ppo.num_steps, play_key
     )
-    params, opt_state, metrics = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
+    params, opt_state, means = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
     after = Learner(params, opt_state, play, None, key, learner.iteration + 1)
-    return after, metrics | ppo.episode_metrics(episodes)
+    return after, Metrics(means, ppo.episode_totals(episodes), {})

@@ -1,14 +1,22 @@
-"""Going somewhere: to a target, or from waypoint to waypoint while there is none."""
+"""Going somewhere: to a target, or from waypoint to waypoint while there is none.
 
+A rule asks for its step, `step = yield approaching(...)`, and is sent it: partners that play together share the search
+for the way, which is then compiled and run once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, UInt32
 
 from jaxscope.agents.partners.lbf._navigation import Board, Cells, either, first_step, union
-from jaxscope.agents.partners.lbf._scene import Scene, Target, distance
+from jaxscope.agents.partners.lbf._scene import Scene, Target, distance, look
 from jaxscope.envs.lbf import LBF, LOAD, NONE
+from jaxscope.types import PyTree, View
 
 
 class Waypoint(NamedTuple):
@@ -18,11 +26,50 @@ class Waypoint(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step towards a target."""
+    """One step of a walk."""
 
     action: Int[Array, ""]  # a move; NONE on arrival or when blocked
-    arrived: Bool[Array, ""]  # the player stands beside its target
+    arrived: Bool[Array, ""]  # the player stands beside the goal that it was to stand beside
+    waypoint: Int[Array, "2"]  # the one to remember
+
+
+class Walk(NamedTuple):
+    """A request for one `Step` to a goal, or to a waypoint where there is no goal; made by `walk`."""
+
+    goal: Int[Array, ""]  # number of the cell, in reading order
+    beside: Bool[Array, ""]
+    has_goal: Bool[Array, ""]
     waypoint: Int[Array, "2"]
+    words: UInt32[Array, " w"]  # of the key for a new waypoint: keys themselves cannot be chosen among
+    west: Int[Array, ""]
+    east: Int[Array, ""]
+
+    def answer(self, env: LBF, view: View) -> Step:
+        return self.step(env, look(env, view))
+
+    def step(self, env: LBF, scene: Scene) -> Step:
+        """The step, around seen foods and players."""
+        board = Board(env.rows, env.cols)
+        waypoint_used = is_somewhere(self.waypoint) & (distance(self.waypoint, scene.cell) > 0)
+        current = jnp.where(waypoint_used, self.waypoint, self._fresh(env))
+        goal_cell = jnp.stack([self.goal // env.cols, self.goal % env.cols])
+        goal = board.at(jnp.where(self.has_goal, goal_cell, current))
+        beside = self.has_goal & self.beside
+        goals = either(beside, board.beside(goal), goal)
+        obstacles = [_seen(board, scene.foods, scene.food_seen), _seen(board, scene.players, scene.player_seen)]
+        action = first_step(board, scene.cell, goals, union(*obstacles))
+        after = jnp.where(action == NONE, nowhere(), current)
+        arrived = beside & (distance(goal_cell, scene.cell) == 1)
+        return Step(action, arrived, jnp.where(self.has_goal, self.waypoint, after))
+
+    def _fresh(self, env: LBF) -> Int[Array, "2"]:
+        """A cell drawn uniformly from the columns allowed."""
+        size = jnp.stack([jnp.float32(env.rows), (self.east - self.west).astype(jnp.float32)])
+        row, col = jnp.floor(jax.random.uniform(jax.random.wrap_key_data(self.words), (2,)) * size).astype(jnp.int32)
+        return jnp.stack([row, self.west + col])
+
+
+Walking = Generator[Walk, Step, tuple[Int[Array, ""], PyTree]]  # what a rule returns that asks for its step
 
 
 def nowhere() -> Int[Array, "2"]:
@@ -40,38 +87,35 @@ def first_waypoint(env: LBF) -> Waypoint:
     return Waypoint(nowhere())
 
 
-def draw_cell(env: LBF, key: PRNGKeyArray, west: Array | int = 0, east: Array | int | None = None) -> Int[Array, "2"]:
-    """A cell drawn uniformly from the columns `west` (included) to `east` (excluded; default: the whole grid)."""
-    width = (env.cols if east is None else east) - west
-    size = jnp.stack([jnp.float32(env.rows), jnp.asarray(width, jnp.float32)])
-    row, col = jnp.floor(jax.random.uniform(key, (2,)) * size).astype(jnp.int32)
-    return jnp.stack([row, jnp.int32(west) + col])
+def walk(
+    env: LBF,
+    goal: Int[Array, "2"],
+    beside: Bool[Array, ""] | bool,
+    has_goal: Bool[Array, ""] | bool,
+    waypoint: Int[Array, "2"],
+    key: PRNGKeyArray,
+    west: Int[Array, ""] | int = 0,
+    east: Int[Array, ""] | int | None = None,
+) -> Walk:
+    """A request for a step to the cell `goal`, or to the waypoint where there is no goal.
 
-
-def go(
-    env: LBF, scene: Scene, goals: Cells, has_goal: Bool[Array, ""], waypoint: Int[Array, "2"], fresh: Int[Array, "2"]
-) -> tuple[Int[Array, ""], Int[Array, "2"]]:
-    """A step around seen foods and players to the nearest goal, or to the waypoint where there is no goal.
-
-    `fresh` becomes the waypoint where the old one has been reached or could not be. Returns the move (NONE on arrival
-    or when blocked) and the waypoint.
+    The walk ends on the goal, or on the nearest free cell `beside` it. Where the waypoint has been reached or could
+    not be, another is drawn from the columns `west` (included) to `east` (excluded; default: the whole grid).
     """
-    board = Board(env.rows, env.cols)
-    waypoint_used = is_somewhere(waypoint) & (distance(waypoint, scene.cell) > 0)
-    current = jnp.where(waypoint_used, waypoint, fresh)
-    obstacles = [_seen(board, scene.foods, scene.food_seen), _seen(board, scene.players, scene.player_seen)]
-    goals = either(has_goal, goals, board.at(current))
-    action = first_step(board, scene.cell, goals, union(*obstacles))
-    after = jnp.where(action == NONE, nowhere(), current)
-    return action, jnp.where(has_goal, waypoint, after)
+    east = env.cols if east is None else east
+    goal_number = goal[0] * env.cols + goal[1]
+    flags = jnp.asarray(beside, bool), jnp.asarray(has_goal, bool)
+    return Walk(goal_number, *flags, waypoint, jax.random.key_data(key), jnp.int32(west), jnp.int32(east))
+
+
+def approaching(env: LBF, target: Target, waypoint: Int[Array, "2"], key: PRNGKeyArray) -> Walk:
+    """A request for a step to the nearest free cell beside the target, or to the waypoint where there is no target."""
+    return walk(env, target.cell, True, target.found, waypoint, key)
 
 
 def approach(env: LBF, scene: Scene, target: Target, waypoint: Int[Array, "2"], key: PRNGKeyArray) -> Step:
-    """A step to the nearest free cell beside the target, or to the waypoint where there is no target."""
-    board = Board(env.rows, env.cols)
-    goals = board.beside(board.at(target.cell))
-    action, waypoint = go(env, scene, goals, target.found, waypoint, draw_cell(env, key))
-    return Step(action, target.found & (distance(target.cell, scene.cell) == 1), waypoint)
+    """`approaching` answered on the spot, by a search of its own: for a rule that does not ask."""
+    return approaching(env, target, waypoint, key).step(env, scene)
 
 
 def load_on_arrival(step: Step, ready: Bool[Array, ""] | bool = True) -> Int[Array, ""]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from jaxscope.agents.partners.lbf._foraging import approach, load_on_arrival, nowhere
+from jaxscope.agents.partners.lbf._foraging import Walking, approaching, load_on_arrival, nowhere
 from jaxscope.agents.partners.lbf._scene import choose, distance, look
 from jaxscope.envs.lbf import LBF
 from jaxscope.types import View
@@ -26,14 +26,14 @@ def initial_memory(env: LBF) -> Memory:
     return Memory(nowhere(), jnp.int32(0), jnp.zeros(env.num_foods, jnp.int32))
 
 
-def act(env: LBF, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: LBF, memory: Memory, view: View, key: PRNGKeyArray) -> Walking:
     """It goes to the next food meanwhile, or wanders when there is none.
 
     Asks of a cooperator to be there in time: a heavy food must be lifted within the three steps of its visit.
     """
     scene = look(env, view)
     target = choose(distance(scene.foods, scene.cell), scene.food_seen & (memory.rest == 0), scene.foods)
-    step = approach(env, scene, target, memory.waypoint, key)
+    step = yield approaching(env, target, memory.waypoint, key)
     tries = jnp.where(step.arrived, memory.tries + 1, 0)
     gives_up = tries >= TRIES
     left = gives_up & (jnp.arange(env.num_foods) == target.index)

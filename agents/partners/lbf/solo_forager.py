@@ -1,8 +1,8 @@
 """Loads only foods that it can lift alone, nearest first, and wanders about when it sees none: it never helps."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from jaxscope.agents.partners.lbf._foraging import Waypoint, approach, first_waypoint, load_on_arrival
+from jaxscope.agents.partners.lbf._foraging import Walking, Waypoint, approaching, first_waypoint, load_on_arrival
 from jaxscope.agents.partners.lbf._scene import choose, distance, look
 from jaxscope.envs.lbf import LBF
 from jaxscope.types import View
@@ -11,10 +11,10 @@ ROLE = "training"
 initial_memory = first_waypoint
 
 
-def act(env: LBF, memory: Waypoint, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Waypoint]:
+def act(env: LBF, memory: Waypoint, view: View, key: PRNGKeyArray) -> Walking:
     """Asks of a cooperator to take what the partner cannot and not to wait for help."""
     scene = look(env, view)
     light = scene.food_seen & (scene.food_level <= scene.level)
     target = choose(distance(scene.foods, scene.cell), light, scene.foods)
-    step = approach(env, scene, target, memory.cell, key)
+    step = yield approaching(env, target, memory.cell, key)
     return load_on_arrival(step), Waypoint(step.waypoint)

@@ -5,10 +5,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from jaxscope.agents.partners.lbf._foraging import go, is_somewhere
-from jaxscope.agents.partners.lbf._navigation import Board
+from jaxscope.agents.partners.lbf._foraging import Walking, load_on_arrival, nowhere, walk
 from jaxscope.agents.partners.lbf._scene import choose, distance, look
-from jaxscope.envs.lbf import LBF, LOAD
+from jaxscope.envs.lbf import LBF, NONE
 from jaxscope.types import View
 
 ROLE = "training"
@@ -24,23 +23,20 @@ def initial_memory(env: LBF) -> Memory:
     return Memory(jnp.int32(0))
 
 
-def act(env: LBF, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: LBF, memory: Memory, view: View, key: PRNGKeyArray) -> Walking:
     """The lanes run west to east and back, from the north, so far apart that it sees every cell once.
 
     Asks of a cooperator to see that distance means nothing to it, and to be at the first food in the order.
     """
-    del key
     scene = look(env, view)
-    board = Board(env.rows, env.cols)
     reading_order = scene.foods[:, 0] * env.cols + scene.foods[:, 1]
     food = choose(reading_order, scene.food_seen, scene.foods)
     at_end = distance(_lane_end(env, memory.leg), scene.cell) == 0
     leg = memory.leg + (at_end & ~food.found)
-    end = _lane_end(env, leg)
-    move, ahead = go(env, scene, board.beside(board.at(food.cell)), food.found, end, end)
-    leg = leg + ~is_somewhere(ahead)  # blocked: on to the next
-    arrived = food.found & (distance(food.cell, scene.cell) == 1)
-    return jnp.where(arrived, jnp.int32(LOAD), move), Memory(leg)
+    goal = jnp.where(food.found, food.cell, _lane_end(env, leg))
+    step = yield walk(env, goal, food.found, True, nowhere(), key)
+    leg = leg + (~food.found & (step.action == NONE))  # blocked: on to the next
+    return load_on_arrival(step), Memory(leg)
 
 
 def _lane_end(env: LBF, leg: Int[Array, ""]) -> Int[Array, "2"]:

@@ -5,10 +5,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from jaxscope.agents.partners.lbf._foraging import draw_cell, go, is_somewhere, nowhere
-from jaxscope.agents.partners.lbf._navigation import Board
+from jaxscope.agents.partners.lbf._foraging import Walking, is_somewhere, load_on_arrival, nowhere, walk
 from jaxscope.agents.partners.lbf._scene import choose, distance, look
-from jaxscope.envs.lbf import LBF, LOAD
+from jaxscope.envs.lbf import LBF
 from jaxscope.types import View
 
 ROLE = "training"
@@ -25,7 +24,7 @@ def initial_memory(env: LBF) -> Memory:
     return Memory(nowhere(), nowhere())
 
 
-def act(env: LBF, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: LBF, memory: Memory, view: View, key: PRNGKeyArray) -> Walking:
     """A middle column belongs to the east half. It may cross the border on a shortest walk, never for a food there.
 
     Asks of a cooperator to serve the other half, and to come over for heavy foods.
@@ -36,8 +35,6 @@ def act(env: LBF, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Ar
     in_west = home[1] < border
     mine = scene.food_seen & ((scene.foods[:, 1] < border) == in_west)
     food = choose(distance(scene.foods, scene.cell), mine, scene.foods)
-    board = Board(env.rows, env.cols)
-    fresh = draw_cell(env, key, west=jnp.where(in_west, 0, border), east=jnp.where(in_west, border, env.cols))
-    move, waypoint = go(env, scene, board.beside(board.at(food.cell)), food.found, memory.waypoint, fresh)
-    arrived = food.found & (distance(food.cell, scene.cell) == 1)
-    return jnp.where(arrived, jnp.int32(LOAD), move), Memory(waypoint, home)
+    west, east = jnp.where(in_west, 0, border), jnp.where(in_west, border, env.cols)
+    step = yield walk(env, food.cell, True, food.found, memory.waypoint, key, west, east)
+    return load_on_arrival(step), Memory(step.waypoint, home)
