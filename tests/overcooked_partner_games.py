@@ -39,21 +39,21 @@ class Games(NamedTuple):
     moved: Any  # [T, B]: some chef or object changed its place
 
 
-def act_all(env, memories, state, seat, key):
-    """What every partner would do on `seat`: actions by partner `[S]`, and their memories.
+def act_all(env, memories, state, seat, key, names=NAMES):
+    """What each of the partners would do on `seat`: actions by partner `[S]`, and their memories.
 
     All get the same randomness, so that they differ only where their rules do.
     """
     view = View(jnp.zeros(()), state, seat)
     acted = [
         partner(name, env).act((), memory, view, jax.random.clone(key))
-        for name, memory in zip(NAMES, memories, strict=True)
+        for name, memory in zip(names, memories, strict=True)
     ]
     return jnp.stack([action for action, _ in acted]), [memory for _, memory in acted]
 
 
-def first_memories(env):
-    return [partner(name, env).initial_memory(()) for name in NAMES]
+def first_memories(env, names=NAMES):
+    return [partner(name, env).initial_memory(()) for name in names]
 
 
 def many(tree, *lead):
@@ -100,27 +100,31 @@ def tournament(variant):
     first = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     seats = [[NAMES.index(a), NAMES.index(b)] for _, a, b, _ in games]
     playing = jnp.repeat(jnp.array(seats), GAMES_PER_PAIR, axis=0)
+    return episodes(env, NAMES, first, playing)
+
+
+def episodes(env, names, first, playing) -> Games:
+    """Games of two chefs from the states `first`, leaves `[B, ...]`; `playing[b, seat]` is an index into `names`."""
     batch = len(playing)
 
     def step_one(state, memories, playing, key):
-        one_seat = functools.partial(act_all, env)
+        one_seat = functools.partial(act_all, env, names=names)
         act_keys = jax.random.split(key, env.num_agents)
         choices, memories = jax.vmap(one_seat, in_axes=(0, None, 0, 0))(memories, state, jnp.arange(2), act_keys)
         actions = jnp.take_along_axis(choices, playing[:, None], axis=1)[:, 0]
         unused = jax.random.key(0)
         _, after, rewards, _, info = env.step_env(unused, state, dict(zip(env.agents, actions, strict=True)))
-        same = [jnp.all(a == b) for a, b in zip(after[:1] + after[2:4], state[:1] + state[2:4], strict=True)]
-        moved = ~(same[0] & same[1] & same[2])
-        return (after, memories), Games(
-            state, choices.astype(jnp.int8), actions, info["events"], env.team_reward(rewards), moved
-        )
+        watched = [(getattr(after, leaf), getattr(state, leaf)) for leaf in ("cell", "held", "contents")]
+        moved = ~functools.reduce(jnp.logical_and, [jnp.all(new == old) for new, old in watched])
+        choices = choices.astype(jnp.int8)
+        return (after, memories), Games(state, choices, actions, info["events"], env.team_reward(rewards), moved)
 
     def step(carry, key):
         return jax.vmap(step_one)(carry[0], carry[1], playing, jax.random.split(key, batch))
 
     @functools.partial(jax.jit, compiler_options=QUICK_COMPILE)
     def run(first, key):
-        start = (first, many(first_memories(env), batch, env.num_agents))
+        start = (first, many(first_memories(env, names), batch, env.num_agents))
         return jax.lax.scan(step, start, jax.random.split(key, env.horizon))[1]
 
     return jax.tree.map(np.asarray, run(first, jax.random.key(0)))

@@ -15,11 +15,13 @@ from overcooked_partner_games import (
     QUICK_COMPILE,
     act_all,
     count,
+    episodes,
     faced,
     first_memories,
     games_of,
     kitchen_of,
     longest,
+    many,
     play,
     started,
 )
@@ -107,11 +109,11 @@ def disagreement(a, b, games):
 
 
 def test_partners_differ_from_each_other():
-    """More than a tenth of the actions, in games of random chefs or in those of one of the two, in some kitchen."""
+    """More than a quarter of the actions, in games of random chefs or in those of one of the two, in some kitchen."""
     for a, b in itertools.combinations(NAMES, 2):
         games = [play("random", "greedy", layout) for layout in OPEN]
         games += [play(name, other, layout) for name in (a, b) for other in OPPONENTS[:4] for layout in OPEN]
-        assert max(disagreement(a, b, played) for played in games) > 0.1, (a, b)
+        assert max(disagreement(a, b, played) for played in games) > 0.25, (a, b)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -121,6 +123,18 @@ def test_jams_dissolve(layout):
         games = play(name, other, layout, start)
         jammed = ~games.moved & (games.actions < STAY).any(-1)
         assert longest(jammed) < 60, (name, other)
+
+
+def test_corridors_of_one_tile_do_not_stop_the_work():
+    """Two corridors and a passage between them, all one tile wide; an ingredient lies at the end of each."""
+    env = kitchen_of("cramped_corridor")
+    names = ["careful", "fetch-and-serve", "fill-and-start", "greedy", "wait-and-serve"]
+    pairs = [[0, 0], [0, 3], [1, 2], [2, 1], [2, 4], [3, 3], [3, 1], [4, 2]]
+    playing = jnp.repeat(jnp.array(pairs), 8, axis=0)
+    games = episodes(env, names, many(env.reset(jax.random.key(0))[1], len(playing)), playing)
+    assert (games.events["valid_delivery"].sum((0, 2)) >= 2).all()
+    hands = (games.states.held[1:] == games.states.held[:-1]).all(-1)
+    assert longest(hands) < 200
 
 
 @pytest.mark.parametrize("layout", OPEN)
@@ -251,7 +265,7 @@ def test_dawdler_rests(layout):
     games = play("dawdler", "greedy", layout)
     acts = games.actions[..., 0] != STAY
     assert longest(acts) == 1
-    assert acts.mean() > 0.2
+    assert acts.mean() > 0.15
     assert total(games, [*FILLS, "soup_delivery", "pot_start"]) > 5
 
 
@@ -294,8 +308,9 @@ def test_counter_passer_works_for_its_teammate(layout):
     for other in OPPONENTS:
         assert total(play("counter-passer", other, layout), [*TOUCHES_POT, "soup_delivery"]) == 0
     games = play("counter-passer", "greedy", layout)
-    assert (count(games, "onion_drop") >= 3).all()
-    assert (count(games, "counter_pickup", seat=1) >= 3).all()
+    assert (count(games, "onion_drop") >= 2).all()
+    assert (count(games, "dish_drop") >= 1).all()
+    assert (count(games, "counter_pickup", seat=1) >= 2).all()
     assert (count(games, "valid_delivery", seat=1) >= 2).all()
 
 

@@ -16,6 +16,9 @@ from jaxscope.envs.overcooked import INTERACT, STAY, Overcooked
 #: and another chef stands before it and looks at it.
 WALKING_PATIENCE = 2
 STAYING_PATIENCE = 6
+#: Steps with the same thing in hand after which a jam is so serious that a chef may walk away from it, and how far.
+SERIOUS = 20
+RETREAT = 6
 LONG = 1 << 20
 
 
@@ -28,12 +31,14 @@ class Memory(NamedTuple):
     jammed: Int[Array, ""]  # steps for which it has got nowhere although it or another chef wanted to
     held: Int[Array, ""]  # what it held then
     carried: Int[Array, ""]  # steps for which it has held that
+    retreat: Int[Array, ""]  # steps that it still walks away from the other chef
 
 
 def first_memory(env: Overcooked) -> Memory:
     """The memory before the first step of an episode."""
     del env
-    return Memory(jnp.int32(-1), jnp.int32(-1), jnp.int32(STAY), jnp.int32(0), jnp.int32(0), jnp.int32(0))
+    nowhere, zero = jnp.int32(-1), jnp.int32(0)
+    return Memory(nowhere, nowhere, jnp.int32(STAY), zero, zero, zero, zero)
 
 
 def carried(scene: Scene, memory: Memory) -> Int[Array, ""]:
@@ -45,7 +50,8 @@ def take_turn(scene: Scene, memory: Memory, way: Way, key: PRNGKeyArray) -> tupl
     """The action, and what to remember.
 
     A chef that is jammed moves or stays at random with probability 1/2, all five ways equally likely. Jams are of two
-    kinds: nobody moves, or both walk to and fro because each finds a way around the other.
+    kinds: nobody moves, or both walk to and fro because each finds a way around the other. Where that does not help,
+    as in a corridor that is one tile wide, it walks away from the other chef for some steps now and then.
     """
     action = action_of(way)
     pressed = scene.mate.ahead == scene.cell
@@ -53,7 +59,12 @@ def take_turn(scene: Scene, memory: Memory, way: Way, key: PRNGKeyArray) -> tupl
     turned_back = (scene.cell == memory.cell_before) & (scene.cell != memory.cell)
     jammed = jnp.where(stuck | turned_back, jnp.minimum(memory.jammed + 1, LONG), 0)
     patience = jnp.where(action < STAY, WALKING_PATIENCE, STAYING_PATIENCE)
-    draw = jax.random.randint(key, (), 0, 2 * (STAY + 1), jnp.int32)
-    steps_aside = (jammed >= patience) & (action != INTERACT) & (draw <= STAY)
-    action = jnp.where(steps_aside, draw, action)
-    return action, Memory(scene.cell, memory.cell, action, jammed, scene.held, carried(scene, memory))
+    draw = jax.random.randint(key, (), 0, 8 * (STAY + 1), jnp.int32)  # the first half of it: step aside
+    steps_aside = (jammed >= patience) & (action != INTERACT) & (draw < 4 * (STAY + 1))
+    held_for = carried(scene, memory)
+    retreat = jnp.where(steps_aside & (held_for > SERIOUS) & (draw <= STAY), RETREAT, memory.retreat)
+    retreat = jnp.where(action == INTERACT, 0, retreat)
+    action = jnp.where(steps_aside, draw % (STAY + 1), action)
+    action = jnp.where(retreat > 0, action_of(scene.away), action)
+    after = Memory(scene.cell, memory.cell, action, jammed, scene.held, held_for, jnp.maximum(retreat - 1, 0))
+    return action, after

@@ -109,6 +109,7 @@ class _Builder:
         self.steps, self.first = walks(kitchen)
         # [tile] -> (floor number, direction) of the places that face it, facing N, S, E, W.
         self.access = {tile: self._access(tile) for tile in self.cells if kitchen.kind(tile) != kitchens.FLOOR}
+        self.harmless = self._harmless()
 
     def ways(self) -> Ways:
         kind = np.array([self.kitchen.kind(cell) for cell in self.cells], np.int32)
@@ -145,6 +146,18 @@ class _Builder:
     def _access(self, tile: kitchens.Tile) -> list[tuple[int, int]]:
         before = [(tile[0] - dx, tile[1] - dy) for dx, dy in kitchens.DIRECTIONS]
         return [(self.number[cell], facing) for facing, cell in enumerate(before) if cell in self.number]
+
+    def _harmless(self) -> Bool[np.ndarray, " f"]:
+        """Floor cells that a chef may occupy for good: another still gets from somewhere to all kinds of stations."""
+        reached = []
+        for kind in _STATIONS:
+            goals = sorted({goal for tile in self.kitchen.tiles(kind) for goal, _ in self.access[tile]})
+            reached.append((self.steps[:, :, goals] < _FAR).any(-1))  # [B, f]
+        by_kind = np.stack(reached, -1)
+        cells = np.arange(len(self.floor))
+        by_kind[cells, cells] = False
+        needed = by_kind[-1][:, None, :]  # by the part of the kitchen that a cell belongs to
+        return (by_kind[:-1] | ~needed).all(-1).any(-1, where=self.steps[-1] < _FAR)
 
     def _in_region(self, column: np.ndarray, region: int, margin: int = 0) -> np.ndarray:
         """Whether columns belong to a half, widened by `margin` columns."""
@@ -185,9 +198,12 @@ class _Builder:
         return np.stack(columns, -1)
 
     def _wait(self, region: int, tiles: Int[np.ndarray, "B f C"], worth: np.ndarray) -> Int[np.ndarray, "B f"]:
-        """Ways to the floor cell of highest worth among those that the other chef neither occupies nor cuts off."""
+        """Ways to the floor cell of highest worth among those that the other chef neither occupies nor cuts off.
+
+        Above all one of the region, and then one where the chef does not keep others from their work.
+        """
         column = np.array([x for x, _ in self.floor])
-        worth = worth + np.where(self._in_region(column, region), 1 << 20, 0)
+        worth = worth + np.where(self._in_region(column, region), 1 << 20, 0) + np.where(self.harmless, 1 << 18, 0)
         free = self.steps < _FAR
         blocked = np.arange(len(self.floor))
         free[blocked, :, blocked] = False

@@ -24,8 +24,7 @@ from jaxscope.agents.partners.overcooked._scene import Flag, Pot, Scene, Way
 from jaxscope.agents.partners.overcooked._ways import NEVER
 
 #: Steps for which a chef keeps what it has no use for.
-KEEP_DISH = 20
-KEEP_INGREDIENT = 40
+KEEP = 20
 
 
 def is_complete(pot: Pot) -> Flag:
@@ -43,14 +42,14 @@ def whole_task(scene: Scene, carried: Int[Array, ""], to_start: Callable[[Pot], 
     dishes_lacking = count(started(pot) for pot in scene.pots) > scene.dishes_with_others
     startable = to_pot(scene, to_start)
     # Another chef with free hands would do it. One that never does must not keep this one waiting for good.
-    left_to_it = scene.others_fill | (carried > KEEP_INGREDIENT)
+    left_to_it = scene.others_fill | (carried > KEEP)
     better_to_do = (dishes_lacking | (startable < NEVER)) & left_to_it
     return first(
         (scene.has_soup, serve(scene)),
         (scene.has_dish, to_pot(scene, lambda pot: pot.ready)),
         (scene.has_dish, without_touching(to_pot(scene, lambda pot: pot.cooking))),
         (scene.has_dish & ~scene.has_pot, hand_over(scene)),
-        (scene.has_dish & (carried > KEEP_DISH), put_down(scene)),
+        (scene.has_dish & (carried > KEEP), put_down(scene)),
         (scene.has_ingredient, bring_ingredient(scene)),
         (scene.has_ingredient & better_to_do, put_down(scene)),
         (scene.empty & (scene.hatch < NEVER), lying_soup(scene)),
