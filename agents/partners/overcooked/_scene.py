@@ -71,6 +71,7 @@ class Scene(NamedTuple):
     by_a_pot: Way  # the free cell nearest to a pot, but before no station
     away: Way  # a step away from the teammate
     pots: list[Pot]
+    num_pots: Int[Array, ""]
     has_pot: Flag  # the chef can use a pot
     nearest: Counters
     may_hand_over: Flag  # one shared counter stays free for a dish, where there are several
@@ -136,6 +137,7 @@ def look(env: Overcooked, view: View, region: int = _ways.EVERYWHERE) -> Scene:
         by_a_pot=places[_ways.BY_A_POT],
         away=places[_ways.AWAY],
         pots=pots,
+        num_pots=jnp.sum(here.whole(table.pot) >= 0, dtype=jnp.int32),
         has_pot=has_pot,
         nearest=nearest,
         may_hand_over=nearest.num_shared > here.whole(table.several_shared[:, region]),

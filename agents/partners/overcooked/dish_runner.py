@@ -1,4 +1,4 @@
-"""Carries dishes, and nothing else, to the counters nearest to pots: as many as there are pots, one at least."""
+"""Carries dishes, and nothing else, to the counters nearest to pots: as many as there are pots."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
@@ -24,7 +24,7 @@ def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple
     suits = (scene.contents == 0) & (scene.has_pot | scene.shared)
     way = first(
         (scene.has_dish, to_best_counter(scene, suits, scene.pot_distance)),
-        (scene.empty & (lying < len(scene.pots)), scene.dishes),
+        (scene.empty & (lying < scene.num_pots), scene.dishes),
         (scene.empty | scene.has_dish, scene.out_of_the_way),
         (True, put_down(scene)),
     )
