@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -95,6 +96,17 @@ class Scene(NamedTuple):
     @property
     def has_ingredient(self) -> Flag:
         return (self.held == objects.ONION) | (self.held == objects.TOMATO)
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["region"])
+@dataclass(frozen=True)
+class Look:
+    """A rule asks for its scene, `scene = yield Look()`: partners that play together share it."""
+
+    region: int = _ways.EVERYWHERE
+
+    def answer(self, env: Overcooked, view: View) -> Scene:
+        return look(env, view, self.region)
 
 
 def look(env: Overcooked, view: View, region: int = _ways.EVERYWHERE) -> Scene:
