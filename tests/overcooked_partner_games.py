@@ -42,11 +42,13 @@ class Games(NamedTuple):
 def act_all(env, memories, state, seat, key, names=NAMES):
     """What each of the partners would do on `seat`: actions by partner `[S]`, and their memories.
 
-    All get the same randomness, so that they differ only where their rules do.
+    All get the same randomness, so that they differ only where their rules do, and those that ask for the same are
+    given one answer.
     """
     view = View(jnp.zeros(()), state, seat)
+    reply = functools.cache(lambda request: request.answer(env, view))
     acted = [
-        partner(name, env).act((), memory, view, jax.random.clone(key))
+        partner(name, env).turn(memory, view, jax.random.clone(key), reply)
         for name, memory in zip(names, memories, strict=True)
     ]
     return jnp.stack([action for action, _ in acted]), [memory for _, memory in acted]

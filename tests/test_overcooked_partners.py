@@ -27,6 +27,7 @@ from overcooked_partner_games import (
 )
 
 from jaxscope.agents.scripted import ROLES, description, partner, partner_names, role
+from jaxscope.agents.scripted_group import grouped
 from jaxscope.envs.overcooked import INTERACT, STAY, objects, parse
 from jaxscope.types import View
 
@@ -95,6 +96,28 @@ def test_acts_alike_in_either_seat():
         cell=states.cell[:, ::-1], orientation=states.orientation[:, ::-1], held=states.held[:, ::-1]
     )
     jax.tree.map(np.testing.assert_array_equal, first(states, 0), first(swapped, 1))
+
+
+def test_partners_that_play_together_act_as_by_themselves():
+    env = parse("cramped_room?random_start_pos=true&rnd_obj_prob_thresh=0.7")
+    members = [partner(name, env) for name in ("fill-only", "left-worker", "stay", "stroller")]
+    states = jax.jit(jax.vmap(env.reset))(jax.random.split(jax.random.key(0), 60))[1]
+    keys = jax.random.split(jax.random.key(1), 60)
+    policy, params = grouped([members[game % len(members)] for game in range(60)])
+
+    def one(params, state, key):
+        view = View(jnp.zeros(()), state, jnp.int32(1))
+        return policy.act(params, policy.initial_memory(params), view, key)[0]
+
+    def alone(member, state, key):
+        return member.act((), member.initial_memory(()), View(jnp.zeros(()), state, jnp.int32(1)), key)[0]
+
+    together = jax.jit(jax.vmap(one), compiler_options=QUICK_COMPILE)(params, states, keys)
+    for number, member in enumerate(members):
+        mine = slice(number, None, len(members))
+        game = jax.tree.map(lambda leaf, mine=mine: leaf[mine], states), keys[mine]
+        act = jax.jit(jax.vmap(functools.partial(alone, member)), compiler_options=QUICK_COMPILE)
+        np.testing.assert_array_equal(together[mine], act(*game))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -206,7 +206,9 @@ def test_links_lead_somewhere():
         assert (ROOT / "".join(target)).is_file(), target
 
 
-def test_table_of_partners_is_the_one_listed():
-    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (.+) \|$", (ROOT / "docs" / "partners.md").read_text(), re.MULTILINE)
-    listed = [(name, role(name, "lbf"), description(name, "lbf")) for name in partner_names("lbf")]
+@pytest.mark.parametrize(("env", "title"), [("lbf", "Level-Based Foraging"), ("overcooked", "Overcooked")])
+def test_table_of_partners_is_the_one_listed(env, title):
+    (section,) = re.findall(rf"^## {title}\n(.*?)^## ", (ROOT / "docs" / "partners.md").read_text(), re.M | re.S)
+    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (.+) \|$", section, re.MULTILINE)
+    listed = [(name, role(name, env), description(name, env)) for name in partner_names(env)]
     assert sorted(rows) == sorted(listed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -71,6 +72,7 @@ class Scene(NamedTuple):
     by_a_pot: Way  # the free cell nearest to a pot, but before no station
     away: Way  # a step away from the teammate
     pots: list[Pot]
+    num_pots: Int[Array, ""]
     has_pot: Flag  # the chef can use a pot
     nearest: Counters
     may_hand_over: Flag  # one shared counter stays free for a dish, where there are several
@@ -94,6 +96,17 @@ class Scene(NamedTuple):
     @property
     def has_ingredient(self) -> Flag:
         return (self.held == objects.ONION) | (self.held == objects.TOMATO)
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["region"])
+@dataclass(frozen=True)
+class Look:
+    """A rule asks for its scene, `scene = yield Look()`: partners that play together share it."""
+
+    region: int = _ways.EVERYWHERE
+
+    def answer(self, env: Overcooked, view: View) -> Scene:
+        return look(env, view, self.region)
 
 
 def look(env: Overcooked, view: View, region: int = _ways.EVERYWHERE) -> Scene:
@@ -136,6 +149,7 @@ def look(env: Overcooked, view: View, region: int = _ways.EVERYWHERE) -> Scene:
         by_a_pot=places[_ways.BY_A_POT],
         away=places[_ways.AWAY],
         pots=pots,
+        num_pots=jnp.sum(here.whole(table.pot) >= 0, dtype=jnp.int32),
         has_pot=has_pot,
         nearest=nearest,
         may_hand_over=nearest.num_shared > here.whole(table.several_shared[:, region]),

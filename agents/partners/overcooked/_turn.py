@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Generator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import action_of
-from jaxscope.agents.partners.overcooked._scene import Scene, Way
+from jaxscope.agents.partners.overcooked._scene import Look, Scene, Way
 from jaxscope.envs.overcooked import INTERACT, STAY, Overcooked
 
 #: Steps without getting anywhere after which a chef may step aside: while it wants to walk, and while it wants to stay
@@ -20,6 +21,10 @@ STAYING_PATIENCE = 6
 SERIOUS = 20
 RETREAT = 6
 LONG = 1 << 20
+
+
+#: A rule that asks for its scene once and then takes its turn.
+Turn = Generator[Look, Scene, tuple[Int[Array, ""], Any]]
 
 
 class Memory(NamedTuple):

@@ -2,11 +2,11 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import action_of
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, carried, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, carried, first_memory, take_turn
 from jaxscope.agents.partners.overcooked._whole_task import whole_task
 from jaxscope.envs.overcooked import STAY, Overcooked
 from jaxscope.types import View
@@ -17,12 +17,13 @@ NEAR = 2  # steps
 CAUTION = 0.7  # chance to give way while another chef is near
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """One that looks at it from beside it, it walks away from.
 
     Asks of a cooperator not to stand about near stations.
     """
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     pause_key, turn_key = jax.random.split(key)
     way = whole_task(scene, carried(scene, memory))
     gives_way = (scene.mate.apart <= NEAR) & (action_of(way) <= STAY) & (jax.random.uniform(pause_key) < CAUTION)

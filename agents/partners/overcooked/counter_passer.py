@@ -1,7 +1,7 @@
 """Lays ingredients, and a dish for each soup, on the counters nearest to pots for others; touches no pot."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import (
     count,
@@ -13,8 +13,8 @@ from jaxscope.agents.partners.overcooked._errands import (
     to_best_counter,
     wants_any,
 )
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.agents.partners.overcooked._ways import NEVER
 from jaxscope.envs.overcooked import Overcooked, objects
 from jaxscope.types import View
@@ -24,12 +24,13 @@ initial_memory = first_memory
 MOST_INGREDIENTS = 2  # on counters at a time
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """It waits out of the way while two ingredients lie there and no soup lacks a dish.
 
     Asks of a cooperator to work from counters.
     """
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     dishes = jnp.sum(scene.contents == objects.DISH, dtype=jnp.int32) + scene.dishes_with_others
     ingredients = jnp.sum((scene.contents == objects.ONION) | (scene.contents == objects.TOMATO), dtype=jnp.int32)
     lacks_dish = count(started(pot) for pot in scene.pots) > dishes

@@ -1,6 +1,6 @@
 """Serves soups with dishes that others have put on counters, or soups that lie there; never goes to a dispenser."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import (
     first,
@@ -12,8 +12,8 @@ from jaxscope.agents.partners.overcooked._errands import (
     to_pot,
     without_touching,
 )
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.agents.partners.overcooked._ways import NEVER
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
@@ -22,12 +22,13 @@ ROLE = "training"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """It waits near a pot while no dish lies on a counter.
 
     Asks of a cooperator to cook and to put down a dish for every soup.
     """
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     cooks = some(started(pot) for pot in scene.pots)
     way = first(
         (scene.has_soup, serve(scene)),

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked import greedy
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory
 from jaxscope.envs.overcooked import STAY, Overcooked
 from jaxscope.types import View
 
@@ -24,9 +24,9 @@ def initial_memory(env: Overcooked) -> Dawdling:
     return Dawdling(first_memory(env), jnp.int32(0))
 
 
-def act(env: Overcooked, memory: Dawdling, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Dawdling]:
+def act(env: Overcooked, memory: Dawdling, view: View, key: PRNGKeyArray) -> Turn:
     """Asks of a cooperator not to count on it, and to find ways around it."""
-    action, turn = greedy.act(env, memory.turn, view, key)
+    action, turn = yield from greedy.act(env, memory.turn, view, key)
     rests = memory.rest > 0
     turn = Memory(*(jnp.where(rests, old, new) for old, new in zip(memory.turn, turn, strict=True)))
     rest = jnp.where(rests, memory.rest - 1, REST)

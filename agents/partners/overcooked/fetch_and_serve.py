@@ -1,6 +1,6 @@
 """Waits out of the way with a dish until a soup is done, takes it from the pot and serves it; never fills or starts."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import (
     fetch_dish,
@@ -11,8 +11,8 @@ from jaxscope.agents.partners.overcooked._errands import (
     serve,
     to_pot,
 )
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
 
@@ -20,9 +20,10 @@ ROLE = "held-out"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """Where it can use no pot, it hands dishes over and serves the soups that it is given."""
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     way = first(
         (scene.has_soup, serve(scene)),
         (scene.has_dish, to_pot(scene, lambda pot: pot.ready)),

@@ -1,6 +1,6 @@
 """Fetches ingredients, fills pots and starts them when they are complete; never touches a dish or a soup."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import (
     bring_ingredient,
@@ -10,8 +10,8 @@ from jaxscope.agents.partners.overcooked._errands import (
     some,
     to_pot,
 )
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
 
@@ -19,9 +19,10 @@ ROLE = "held-out"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """It puts the ingredient in hand down to start a pot that another has completed."""
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     to_start = some(pot.complete for pot in scene.pots) & scene.has_pot
     way = first(
         (scene.empty, to_pot(scene, lambda pot: pot.complete)),

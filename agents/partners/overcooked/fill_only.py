@@ -1,10 +1,10 @@
 """Fetches ingredients and puts them into pots, and nothing else: it neither starts pots nor serves."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import bring_ingredient, fetch_ingredient, first, put_down
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
 
@@ -12,9 +12,10 @@ ROLE = "held-out"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """While no pot takes more it waits out of the way, with the next ingredient in hand."""
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     way = first(
         (scene.empty, fetch_ingredient(scene)),
         (scene.has_ingredient, bring_ingredient(scene)),

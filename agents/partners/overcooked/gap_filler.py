@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import (
     bring_ingredient,
@@ -19,8 +19,8 @@ from jaxscope.agents.partners.overcooked._errands import (
     to_pot,
     without_touching,
 )
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.agents.partners.overcooked._ways import NEVER
 from jaxscope.envs.overcooked import Overcooked, objects
 from jaxscope.types import View
@@ -38,12 +38,13 @@ def initial_memory(env: Overcooked) -> Gap:
     return Gap(first_memory(env), jnp.zeros((), bool))
 
 
-def act(env: Overcooked, memory: Gap, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Gap]:
+def act(env: Overcooked, memory: Gap, view: View, key: PRNGKeyArray) -> Turn:
     """What the teammate held last decides; one that has held nothing yet may serve.
 
     Asks of a cooperator to keep to its half of the work.
     """
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     held = scene.mate.held
     carries = (held == objects.ONION) | (held == objects.TOMATO)
     # Where both carry ingredients neither gives in, so that two of its kind do not leave the work to each other.

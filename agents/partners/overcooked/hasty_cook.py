@@ -1,9 +1,9 @@
 """Does the whole task, but starts every pot as soon as anything is in it, complete or not."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, carried, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, carried, first_memory, take_turn
 from jaxscope.agents.partners.overcooked._whole_task import whole_task
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
@@ -12,7 +12,8 @@ ROLE = "training"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """Asks of a cooperator to complete pots before it gets there, or to serve what is worth nothing and cook apart."""
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     return take_turn(scene, memory, whole_task(scene, carried(scene, memory), lambda pot: pot.idle), key)

@@ -1,10 +1,10 @@
 """Starts every complete pot and does nothing else: waits near a pot meanwhile."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import first, put_down, to_pot
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
 
@@ -12,9 +12,10 @@ ROLE = "training"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """Asks of a cooperator to do all the carrying."""
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     way = first(
         (~scene.empty, put_down(scene)),
         (True, to_pot(scene, lambda pot: pot.complete)),

@@ -1,9 +1,9 @@
 """Does the whole task, but only with stations and counters of the right half; hands the rest over in the middle."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, carried, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, carried, first_memory, take_turn
 from jaxscope.agents.partners.overcooked._ways import EAST_HALF
 from jaxscope.agents.partners.overcooked._whole_task import whole_task
 from jaxscope.envs.overcooked import Overcooked
@@ -13,10 +13,11 @@ ROLE = "training"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """The middle column belongs to both halves. On its way to its own stations it may cross the other half.
 
     Asks of a cooperator to do what the right half has no station for.
     """
-    scene = look(env, view, EAST_HALF)
+    del env, view
+    scene = yield Look(EAST_HALF)
     return take_turn(scene, memory, whole_task(scene, carried(scene, memory)), key)

@@ -1,6 +1,6 @@
 """Makes one soup after the other by itself: fills a pot, starts it, waits until it is done, then fetches a dish."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import (
     bring_ingredient,
@@ -14,8 +14,8 @@ from jaxscope.agents.partners.overcooked._errands import (
     started,
     to_pot,
 )
-from jaxscope.agents.partners.overcooked._scene import look, only_first_pot
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look, only_first_pot
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
 
@@ -23,12 +23,13 @@ ROLE = "training"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """Its pot is the first in reading order that it can reach; what others do or hold does not concern it.
 
     Asks of a cooperator to keep out of its way and to use other pots, or to be faster at its.
     """
-    scene = only_first_pot(look(env, view))
+    del env, view
+    scene = only_first_pot((yield Look()))
     cooks = some(started(pot) for pot in scene.pots)
     ready = some(pot.ready for pot in scene.pots)
     way = first(

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import to_cell
-from jaxscope.agents.partners.overcooked._scene import look, random_floor
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look, random_floor
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.agents.partners.overcooked._ways import is_free
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
@@ -26,9 +26,9 @@ def initial_memory(env: Overcooked) -> Stroll:
     return Stroll(first_memory(env), jnp.int32(-1))
 
 
-def act(env: Overcooked, memory: Stroll, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Stroll]:
+def act(env: Overcooked, memory: Stroll, view: View, key: PRNGKeyArray) -> Turn:
     """Asks of a cooperator to do everything, around a chef that may be anywhere."""
-    scene = look(env, view)
+    scene = yield Look()
     goal_key, turn_key = jax.random.split(key)
     new = random_floor(env, view, goal_key)
     has_goal = (memory.goal >= 0) & (memory.goal != scene.cell)

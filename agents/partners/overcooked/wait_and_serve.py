@@ -1,6 +1,6 @@
 """Waits near a pot until it cooks, fetches a dish, waits at the pot until the soup is done and serves it."""
 
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.partners.overcooked._errands import (
     fetch_dish,
@@ -14,8 +14,8 @@ from jaxscope.agents.partners.overcooked._errands import (
     to_pot,
     without_touching,
 )
-from jaxscope.agents.partners.overcooked._scene import look
-from jaxscope.agents.partners.overcooked._turn import Memory, first_memory, take_turn
+from jaxscope.agents.partners.overcooked._scene import Look
+from jaxscope.agents.partners.overcooked._turn import Memory, Turn, first_memory, take_turn
 from jaxscope.envs.overcooked import Overcooked
 from jaxscope.types import View
 
@@ -23,9 +23,10 @@ ROLE = "held-out"
 initial_memory = first_memory
 
 
-def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> tuple[Int[Array, ""], Memory]:
+def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     """It never fills or starts a pot, and keeps clear of pots that wait to be filled."""
-    scene = look(env, view)
+    del env, view
+    scene = yield Look()
     cooks = some(started(pot) for pot in scene.pots)
     way = first(
         (scene.has_soup, serve(scene)),
