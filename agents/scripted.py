@@ -88,7 +88,7 @@ def answered(asking: Generator[Request, Any, T], reply: Callable[[Request], PyTr
 
 def family(env_name: str) -> str:
     """The environment family of a name: `lbf` of `lbf/8x8-2p-3f`."""
-    return re.split("[/:?]", env_name)[0]
+    return re.split("[/:?]", env_name)[0].replace("-", "_")
 
 
 def partner_names(env_name: str, role: str | None = None) -> list[str]:

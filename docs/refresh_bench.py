@@ -16,6 +16,8 @@ from typing import Any
 from jaxscope.files import write_text
 
 ROOT = Path(__file__).parent.parent
+PEERS = ("jumanji", "jaxmarl", "PureJaxRL", "gather")
+IN_PYTHON = ("lbforaging", "overcooked_ai")  # far behind: not worth a row
 
 
 def table(results: dict[str, Any]) -> str:
@@ -24,7 +26,7 @@ def table(results: dict[str, Any]) -> str:
     for record in results["results"]:
         settings, reference = record["settings"], _reference(record)
         for rate in record["rates"]:
-            if rate is reference or rate["name"].startswith("lbforaging"):
+            if rate is reference or rate["name"].startswith(IN_PYTHON):
                 continue
             paired = [ours / theirs for ours, theirs in zip(rate["rates"], reference["rates"], strict=True)]
             ratio = f"{statistics.median(paired):.1f} [{min(paired):.1f}, {max(paired):.1f}]"
@@ -40,8 +42,7 @@ def table(results: dict[str, Any]) -> str:
 
 def _reference(record: dict[str, Any]) -> dict[str, Any]:
     """The peer: for partners the gather per environment, else the library that is not ours."""
-    peers = ("jumanji", "PureJaxRL", "gather")
-    return next(rate for rate in record["rates"] if rate["name"].startswith(peers))
+    return next(rate for rate in record["rates"] if rate["name"].startswith(PEERS))
 
 
 if __name__ == "__main__":

@@ -109,7 +109,10 @@ def read_file(path: str) -> tuple[str, dict[str, Any]]:
     try:
         found = ast.literal_eval(text.strip())
         drawing = found.pop("grid")
-        return _joined(drawing), {option: _setting(option, value) for option, value in found.items() if value}
+        demanded = found.pop("start_all_orders", None) or []  # none listed: all soups, unlike a plain drawing
+        found = {option: value for option, value in found.items() if value}
+        found["start_all_orders"] = demanded
+        return _joined(drawing), {option: _setting(option, value) for option, value in found.items()}
     except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"layout file {path} must hold rows of tiles, or a dictionary of plain values with a 'grid': {error}"

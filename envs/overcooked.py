@@ -7,6 +7,7 @@ rewards per player, its 25 events and both of its observations. Source of the ga
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -48,6 +49,13 @@ RECIPE_SETTINGS = (
     "start_bonus_orders",
     "order_bonus",
     *(name for kinds in (_overcooked_recipes.VALUES, _overcooked_recipes.TIMES) for kind in kinds for name in kind),
+)
+
+SHAPING_SETTINGS = (
+    "reward_shaping_factor",
+    "placement_in_pot_reward",
+    "dish_pickup_reward",
+    "soup_pickup_reward",
 )
 
 
@@ -136,6 +144,10 @@ class Overcooked(Environment):
         most = objects.MOST_INGREDIENTS
         return [
             (self.horizon < 1, f"horizon = {self.horizon} must be at least 1"),
+            *(
+                (not math.isfinite(getattr(self, name)), f"{name} = {getattr(self, name)} must be finite")
+                for name in SHAPING_SETTINGS
+            ),
             (self.num_pots < 1, f"num_pots = {self.num_pots} must be at least 1"),
             (
                 self.observation not in ("grid", "vector"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from jaxscope import registry
+from jaxscope import options_in_names, registry
 from jaxscope.agents.scripted import family, partner_names
 from jaxscope.types import Environment
 
@@ -37,11 +37,7 @@ def make(name: str, **options: Any) -> Environment:
         if variant:
             raise
         raise ValueError(f"{of!r} needs a variant, for example {module.EXAMPLES[0]!r}") from error
-    known = [field.name for field in dataclasses.fields(env)]
-    for option in options:
-        if option not in known:
-            raise ValueError(registry.unknown(f"{of} has no option", option, known))
-    return dataclasses.replace(env, **options)
+    return dataclasses.replace(env, **options_in_names.check(options, type(env), of))
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -74,7 +70,7 @@ def known_family(env_name: str) -> str:
     Raises:
         ValueError: there is none.
     """
-    name = family(env_name).replace("-", "_")
+    name = family(env_name)
     if name not in [*registry.names(ENVIRONMENTS), "jaxmarl"]:
         raise ValueError(registry.unknown("there is no environment", env_name, list_envs()))
     return name

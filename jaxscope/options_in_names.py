@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import types
 import typing
 import urllib.parse
@@ -12,7 +13,7 @@ from typing import Any
 
 from jaxscope import registry
 
-WORDS = {"true": True, "false": False, "none": None}
+WORDS = {"true": True, "false": False, "none": None, "inf": math.inf}
 KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a word", types.NoneType: "none"}
 
 
@@ -71,7 +72,10 @@ def _checked(option: str, value: Any, hint: Any) -> Any:
             return float(value)
         if plain is typing.Literal and value in typing.get_args(kind):
             return value
-        if plain is not typing.Literal and type(value) is plain:
+        if plain is tuple and type(value) is tuple:
+            if all(type(entry) in (int, float) for entry in value):
+                return value
+        elif plain is not typing.Literal and type(value) is plain:
             return value
     raise ValueError(f"{option}={_write(value)}: {option} must be {' or '.join(_say(kind) for kind in kinds)}")
 
@@ -79,7 +83,7 @@ def _checked(option: str, value: Any, hint: Any) -> Any:
 def _say(kind: Any) -> str:
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(str(word) for word in typing.get_args(kind))
-    return "numbers separated by commas" if typing.get_origin(kind) is tuple else KINDS[kind]
+    return "numbers separated by commas" if typing.get_origin(kind) is tuple else KINDS.get(kind, str(kind))
 
 
 def is_literal(value: Any) -> bool:

@@ -19,6 +19,7 @@ import pytest
 
 import jaxscope
 from jaxscope.cli import _screen, main
+from jaxscope.cli.play import _free
 from jaxscope.evaluation.episode import Episode, replay
 from jaxscope.types import Playable
 from tests.tiny_runs import environment
@@ -77,6 +78,8 @@ def test_a_person_plays_and_the_episode_can_be_played_again(tmp_path):
             game.read_until(f"step {number - (number > 3)} of 8")
     game.read_until("escape: end")
     game.press("....")
+    game.read_until("the game is over")
+    game.press("n")
     assert "\x1b[?1049l" in game.read_until("in 8 steps: mine.json")
     assert game.status() == 0
 
@@ -112,13 +115,23 @@ def test_escape_ends_a_game_and_keeps_what_was_played(tmp_path):
     replay(episode)
 
 
+def test_no_episode_is_overwritten(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = _free(Path("runs"), "played-lbf/5x5-random-0")
+    assert first == Path("runs/played-lbf-5x5-random-0.json")
+    Episode(KITCHEN, 0, ("a", "b"), (), 0.0).save(first)
+    assert _free(Path("runs"), "played-lbf/5x5-random-0") == Path("runs/played-lbf-5x5-random-0-2.json")
+
+
 def test_an_episode_that_does_not_repeat_itself_is_refused():
     actions = tuple((5, 4) for _ in range(3))
     with pytest.raises(ValueError, match="was 20 and is 0"):
         replay(Episode(KITCHEN, 0, ("a", "b"), actions, 20.0))
 
 
-@pytest.mark.parametrize("change", [{"format": 2}, {"actions": [[0]]}, {"actions": 3}, {"seats": None}, {"more": 1}])
+@pytest.mark.parametrize(
+    "change", [{"format": 2}, {"actions": [[0]]}, {"actions": 3}, {"seats": None}, {"more": 1}, {"seed": "x"}]
+)
 def test_a_damaged_episode_is_refused(change, tmp_path):
     path = tmp_path / "episode.json"
     Episode(KITCHEN, 0, ("a", "b"), ((0, 1),), 0.0).save(path)
@@ -136,6 +149,9 @@ def test_a_damaged_episode_is_refused(change, tmp_path):
         (["play", KITCHEN, "--seat", "2"], "has the seats 0 to 1"),
         (["play", KITCHEN, "--partner", "nobody"], "no scripted partner 'nobody'"),
         (["play", KITCHEN], "needs a terminal"),
+        (["play", KITCHEN, "--partner", "training"], "is a group of partners"),
+        (["play", KITCHEN, "--seed", "-1"], "seed = -1"),
+        (["play", KITCHEN, "--out", "."], "exists already"),
         (["play", "--replay", "missing.json"], "missing.json holds no episode"),
     ],
 )

@@ -105,3 +105,5 @@ def test_a_run_is_recorded_with_each_partner(tmp_path):
     assert written == [folder / "recordings" / f"with-{name}.gif" for name in ("stay", "closest-food")]
     for path, name in zip(written, ("stay", "closest-food"), strict=True):
         assert opened(path)[2].startswith(f"run:0 in seat 0, {name} in seat 1: return ")
+    (alone,) = record_run(folder, [f"{folder}", "stay"], jax.random.key(0))[:1]
+    assert opened(alone)[2].startswith(f"run:0 of {folder} in seat 0, run:0 in seat 1: return ")

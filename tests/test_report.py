@@ -379,6 +379,20 @@ def test_chosen_partners_alone_fill_the_headline():
     assert "Held-out" not in printed
 
 
+def test_nothing_is_cut_off_in_a_terminal_of_eighty_columns():
+    curve = {"frames": [0, 100], "mean": [[0.5] * 3] * 2, "training_return": [[0.1] * 3] * 2}
+    console = Console(file=StringIO(), width=80)
+    for table in result_tables([evaluation(method, curve=curve) for method in ("self-play", "popplay")]):
+        console.print(table)
+    assert isinstance(console.file, StringIO)
+    printed = console.file.getvalue()
+    judgement = parse_judgement(evaluation("popplay", curve=curve))
+    shown = [result.mean_interval for result in judgement.groups.values()]
+    shown += [best_checkpoint(judgement), mean_over_training(judgement), judgement.groups["held-out"].worst_interval]
+    for words in ["self-play", "popplay", "384,000", *map(str, shown)]:
+        assert words in printed, words
+
+
 def test_labels_tell_methods_apart():
     assert labels(["a", "b"], ["x", "y"]) == ["a", "b"]
     assert labels(["a", "b", "a"], ["x", "y", "z"]) == ["a (x)", "b", "a (z)"]

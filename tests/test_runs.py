@@ -131,6 +131,8 @@ def test_what_did_not_happen_is_absent():
         "partner_return": {"b": 0.0},
     }
     assert some["return"] == 1.25 / 3
+    with pytest.raises(ValueError, match="may not be called return"):
+        metrics.summarise(rows._replace(means={"return": rows.means["entropy"]}), 10, 400, ("a", "b"))
     assert some["length"] == 20 / 3
     assert some["partner_return"] == {}
 
@@ -312,6 +314,16 @@ def test_policies_of_any_kind_are_kept_with_a_run(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.population.members[0]["choice"], [2, 3])
     result = evaluate(env, fixed, again, 2)
     np.testing.assert_array_equal(result.per_partner()[:, :2], np.eye(2))
+
+
+def test_a_policy_that_could_not_be_restored_is_refused_at_once(tmp_path, monkeypatch):
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "lost_choice.py").write_text(FIXED.replace("def restore", "def other"))
+    monkeypatch.setattr(agents, "__path__", [*agents.__path__, str(tmp_path / "agents")])
+    policy = registry.load("jaxscope.agents", "lost_choice").Fixed(4)
+    with pytest.raises(ValueError, match="function restore"):
+        panels.save(Panel.learned(policy, {"choice": np.array([2])}, ["two"]), tmp_path / "population")
+    assert not (tmp_path / "population").exists()
 
 
 def test_evaluation_tells_partners_of_the_same_name_apart(tmp_path):

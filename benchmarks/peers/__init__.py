@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-INSTALL = "pip install jumanji==1.1.2 lbforaging==2.0.0 jaxmarl==0.2.0 overcooked-ai==1.1.0 scipy"
+INSTALL = "pip install jumanji==1.1.2 lbforaging==2.0.0 jaxmarl==0.2.0 overcooked-ai==1.1.0"
 
 
 def peer(module: str) -> Any:

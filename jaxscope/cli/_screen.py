@@ -6,8 +6,6 @@ import os
 import select
 import shutil
 import sys
-import termios
-import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -31,6 +29,9 @@ def full_screen() -> Iterator[None]:
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ValueError("this needs a terminal: input and output must not be redirected")
+    import termios  # not everywhere: other commands do without
+    import tty
+
     before = termios.tcgetattr(sys.stdin)
     try:
         tty.setraw(sys.stdin)

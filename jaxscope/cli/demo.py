@@ -7,7 +7,7 @@ writes the table, an HTML report and recordings into one folder. A demo that was
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def _require_partners(options: Options) -> None:
 
 def _require_own(folder: Path, settings: RunSettings) -> None:
     """A folder that exists already is from a demo that was stopped, which goes on."""
-    if folder.exists() and run_settings.load(folder) != settings:
+    if folder.exists() and replace(run_settings.load(folder), devices=settings.devices) != settings:
         raise ValueError(f"{folder} holds another run; choose another folder with --out, or remove it")
 
 

@@ -15,6 +15,7 @@ import tyro
 
 from jaxscope.cli._console import console
 from jaxscope.files import write_text
+from jaxscope.runs import panels
 from jaxscope.runs import settings as run_settings
 from jaxscope.runs.evaluate import evaluate_runs
 from jaxscope.runs.recording import record_run
@@ -42,7 +43,7 @@ def run(options: Options) -> None:
     if not options.runs:
         raise ValueError("name at least one run folder")
     if options.record:
-        _require_pictures(options.runs)
+        _require_recordable(options)
     records = evaluate_runs(options.runs, options.episodes, options.seed, options.partners)
     for table in result_tables(records):
         console().print(table)
@@ -50,16 +51,21 @@ def run(options: Options) -> None:
         for name, group in record["groups"].items():
             if group["met_in_training"]:
                 print(f"{folder} met these {name} partners in training: {', '.join(group['met_in_training'])}")
-    if options.record:
-        for folder in options.runs:
-            for path in record_run(folder, options.partners or ("held-out",), jax.random.key(options.seed)):
-                print(path)
     if options.json:
         write_text(options.json, json.dumps(records, indent=2) + "\n")
+    if options.record:
+        for folder in options.runs:
+            for path in record_run(folder, _to_record(options), jax.random.key(options.seed)):
+                print(path)
 
 
-def _require_pictures(folders: tuple[Path, ...]) -> None:
+def _to_record(options: Options) -> tuple[str, ...]:
+    return options.partners or ("held-out",)
+
+
+def _require_recordable(options: Options) -> None:
     """Fail before the evaluation, not after it."""
-    for env in (run_settings.load(folder).make_env() for folder in folders):
+    for env in (run_settings.load(folder).make_env() for folder in options.runs):
         if not isinstance(env, Renders):
             raise ValueError(f"{env.name} cannot be recorded: it has no method render(state)")
+        panels.resolve(_to_record(options), env)

@@ -7,6 +7,7 @@ The episode is kept in a file: `jaxscope play --replay FILE` shows it again, ste
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import tyro
 
+from jaxscope.agents.scripted import ROLES
 from jaxscope.cli import _screen
 from jaxscope.evaluation.episode import Episode, first_state, named_actions, replay, step_key
 from jaxscope.make import make
@@ -36,7 +38,7 @@ class Options:
     seed: int = 0
     """Root of the game's randomness."""
     out: Path | None = None
-    """File for the episode; by default runs/played-ENV-PARTNER-SEED.json."""
+    """File for the episode; by default runs/played-ENV-PARTNER-SEED.json, numbered if need be."""
     replay: Path | None = None
     """Show the episode in this file instead."""
 
@@ -52,8 +54,14 @@ def run(options: Options) -> None:
         raise ValueError(f"{env.name} cannot be played: it has no picture or no keys")
     if not 0 <= options.seat < env.num_agents:
         raise ValueError(f"seat = {options.seat}: {env.name} has the seats 0 to {env.num_agents - 1}")
+    if options.partner in ROLES:
+        raise ValueError(f"partner = {options.partner!r} is a group of partners; name one of them, or a run's folder")
+    if not 0 <= options.seed < 2**32:
+        raise ValueError(f"seed = {options.seed}: must lie in [0, 2**32)")
     panel = panels.resolve([options.partner], env)
-    path = options.out or Path("runs") / _file_name(f"played-{env.name}-{panel.names[0]}-{options.seed}.json")
+    path = options.out or _free(Path("runs"), f"played-{env.name}-{panel.names[0]}-{options.seed}")
+    if path.exists():
+        raise ValueError(f"{path} exists already; choose another file with --out, or remove it")
     with _screen.full_screen():
         episode = _play(env, panel, options.seat, options.seed)
     if not episode.actions:
@@ -86,6 +94,9 @@ def _play(env: Any, panel: Panel, seat: int, seed: int) -> Episode:
         total += float(env.team_reward(rewards))
         taken.append(tuple(row))
         over = bool(dones["__all__"])
+    if over:
+        _screen.draw(env.render(state), [*_captions(env, seat, len(taken), total)[:1], "the game is over: any key"])
+        _screen.read_key()
     return Episode(env.name, seed, tuple(names), tuple(taken), total)
 
 
@@ -143,5 +154,8 @@ def _who(seats: Sequence[str]) -> str:
     return ", ".join(f"{name} in seat {seat}" for seat, name in enumerate(seats))
 
 
-def _file_name(text: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in text)
+def _free(folder: Path, name: str) -> Path:
+    """A file in `folder` that does not exist yet."""
+    plain = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name)[:100]
+    names = itertools.chain([plain], (f"{plain}-{number}" for number in itertools.count(2)))
+    return next(path for path in (folder / f"{name}.json" for name in names) if not path.exists())

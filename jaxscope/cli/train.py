@@ -35,7 +35,7 @@ class Common:
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints."""
     snapshots: int = 10
-    """Copies of the policies to keep along the way, for curves over training; 0 for none."""
+    """Points at which to keep a copy of the policies, for curves over training, beside one before it; 0 for none."""
     devices: int = 1
     """Devices to shard over: seeds where they divide evenly, else environments."""
     tensorboard: bool = False

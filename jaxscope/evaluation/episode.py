@@ -48,6 +48,10 @@ class Episode:
             episode = cls(**record | {"seats": tuple(record["seats"]), "actions": actions})
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} holds no episode: {error}") from error
+        words = (episode.env, *episode.seats)
+        numbers = isinstance(episode.seed, int) and isinstance(episode.team_return, int | float)
+        if not (all(isinstance(word, str) for word in words) and numbers and 0 <= episode.seed < 2**32):
+            raise ValueError(f"{path} holds no episode: env, seed, seats or team_return is not what it should be")
         if any(len(row) != len(episode.seats) for row in actions):
             raise ValueError(f"{path} holds no episode: an entry of actions is not one for each of the seats")
         return episode
@@ -70,6 +74,8 @@ def replay(episode: Episode) -> tuple[Environment, list[PyTree], np.ndarray]:
         ValueError: the outcome is another one: the environment is not what it was.
     """
     env = make(episode.env)
+    if len(episode.seats) != env.num_agents:
+        raise ValueError(f"the episode has {len(episode.seats)} seats, and {episode.env} has {env.num_agents}")
     step = jax.jit(env.step_env)
     _, state = first_state(env, episode.seed)
     states, rewards = [state], []

@@ -132,7 +132,7 @@ def _gather(env: Environment, folder: Path, chosen: Panel | None) -> tuple[_Run,
         shown_as = dict(zip(groups[label].names, own.names, strict=True))
     if not groups:
         raise ValueError("there are no partners to evaluate with: name some with --partners")
-    along = {} if chosen else _snapshots(env, folder, iteration, learned)
+    along = {} if "held-out" not in groups else _snapshots(env, folder, iteration, learned)
     run = _Run(
         folder,
         settings,
@@ -161,7 +161,7 @@ def _record(
     for name, group in record["groups"].items():
         group["met_in_training"] = [] if name == "training" else sorted(set(run.met) & set(group["partners"]))
     record["self_play"] = [float(Evaluation.of_pairs(results, [who], [who]).mean()[0]) for who in run.seeds]
-    if run.snapshots and "held-out" in run.groups:
+    if run.snapshots:
         record["curve"] = _curve(run, results)
     return record
 

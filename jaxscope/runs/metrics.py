@@ -65,6 +65,8 @@ def summarise(metrics: Metrics, iteration: int, frames: int, partners: Sequence[
     for seed in range(metrics.episodes.count.shape[1]):
         of_seed = jax.tree.map(lambda values: values[:, seed], metrics)  # noqa: B023  # used at once
         line = {"iteration": iteration, "frames": frames, "seed": seed} | _episodes(of_seed.episodes)
+        if taken := line.keys() & (of_seed.means.keys() | of_seed.partners.keys()):
+            raise ValueError(f"metrics may not be called {', '.join(sorted(taken))}: every line has these anyway")
         line |= {name: float(values.mean(dtype=np.float64)) for name, values in sorted(of_seed.means.items())}
         for name, values in sorted(of_seed.partners.items()):
             line[name] = {who: float(x) for who, x in zip(partners, values[-1], strict=True) if not np.isnan(x)}

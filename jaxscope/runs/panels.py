@@ -138,11 +138,13 @@ def save(panel: Panel, folder: Path) -> None:
         start += size
         if is_scripted(policy):
             kinds.append({"kind": SCRIPTED, "names": names})
-        elif isinstance(policy, LearnedPolicy):
-            file = type(policy).__module__.rpartition(".")[2]
+        elif isinstance(policy, LearnedPolicy) and (file := _own_file(policy)):
             kinds.append({"kind": file, "names": names, "policy": policy.describe()})
         else:
-            raise ValueError(f"members of type {type(policy).__name__} cannot be kept with a run")
+            raise ValueError(
+                f"members of type {type(policy).__name__} cannot be kept with a run: a policy that can has a file "
+                "directly under agents/ with a function restore(env, description)"
+            )
     folder.mkdir(parents=True, exist_ok=True)
     members = _learned(panel.policies, panel.population.members)
     if members:
@@ -152,6 +154,13 @@ def save(panel: Panel, folder: Path) -> None:
         finally:
             store.close()
     write_text(folder / "members.json", json.dumps(kinds, indent=2) + "\n")
+
+
+def _own_file(policy: LearnedPolicy) -> str | None:
+    """The name of the file under `agents/` that can restore a policy."""
+    name = type(policy).__module__.rpartition(".")[2]
+    known = name in registry.names(AGENTS) and hasattr(registry.load(AGENTS, name), "restore")
+    return name if known else None
 
 
 def load(folder: Path, env: Environment) -> Panel:

@@ -84,7 +84,7 @@ def record_gif(
     steps = int(length)
     returns = np.concatenate([[0.0], np.cumsum(np.asarray(rewards, float))])[: steps + 1]
     names = [panel.names[member] for member in team]
-    colours = getattr(env, "seat_colours", SEAT_COLOURS)  # of an environment that draws with others
+    colours = SEAT_COLOURS  # of an environment that draws with others
 
     shown = _shown(steps, max_frames)
     frames = []
@@ -111,10 +111,12 @@ def record_run(folder: Path, partners: Sequence[str], key: PRNGKeyArray) -> list
     """
     env = run_settings.load(folder).make_env()
     others = panels.resolve(partners, env)
-    both = join(subset(panels.of_run(folder, env), [0]), others)
+    first = subset(panels.of_run(folder, env), [0])
+    learner = f"{first.names[0]} of {folder}" if first.names[0] in others.names else first.names[0]
+    both = join(Panel((learner,), first.policies, first.population), others)
     written = []
     for name in others.names:
-        team = [0] + [both.names.index(name)] * (env.num_agents - 1)
+        team = [both.names.index(learner)] + [both.names.index(name)] * (env.num_agents - 1)
         written.append(folder / "recordings" / f"with-{_file_name(name)}.gif")
         record_gif(env, both, team, jax.random.clone(key), written[-1])  # everybody begins in the same state
     return written

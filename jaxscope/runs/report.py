@@ -21,6 +21,7 @@ from jaxscope.runs.tables import (
     NAMING,
     NOTHING,
     Sheet,
+    curve_sheet,
     group_names,
     group_title,
     headline_sheet,
@@ -71,6 +72,9 @@ def _results(labelled: Labelled) -> Iterator[Markup]:
     yield element("h3", "Result at the last checkpoint")
     if judged:
         yield _table(headline_sheet("", judged))
+        along = curve_sheet("", judged)
+        if along is not None:
+            yield _table(along)
     for note in (note for label, run in labelled for note in _notes(label, run)):
         yield element("p", note, class_="note")
     judgements = [judgement for _, judgement in judged]

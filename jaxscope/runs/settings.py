@@ -17,7 +17,7 @@ from jaxscope.files import write_text
 from jaxscope.method import Method
 from jaxscope.types import Environment
 
-FORMAT = 1
+FORMAT = 2
 METHODS = "jaxscope.zsc"
 _PACKAGES = ("jaxscope", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 
@@ -43,7 +43,7 @@ class RunSettings:
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints; one more is written at the end."""
     snapshots: int = 10
-    """Copies of the policies that are kept: one before training, the rest evenly spaced; 0 for none."""
+    """Points along the run at which a copy of the policies is kept, beside one before training; 0 for none."""
     devices: int = 1
     """Devices to shard over: seeds where they divide evenly, else environments."""
 

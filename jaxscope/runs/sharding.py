@@ -67,7 +67,8 @@ def _sizes(learners: PyTree, axes: PyTree) -> tuple[int, int]:
         axes,
         learners,
     )
-    return seeds.pop(), math.gcd(*jax.tree.leaves(by_part))
+    sizes = jax.tree.leaves(by_part)
+    return seeds.pop(), math.gcd(*sizes) if sizes else 1  # 1: there are no environments to spread
 
 
 def _place(tree: PyTree, mesh: Mesh, spec: PartitionSpec) -> PyTree:

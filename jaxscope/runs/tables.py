@@ -48,6 +48,9 @@ def result_tables(evals: Sequence[Mapping[str, Any]]) -> list[Table]:
         here = [judgement for judgement in judgements if judgement.env == env]
         labelled = list(zip(labels([judgement.method for judgement in here]), here, strict=True))
         tables.append(_rich(headline_sheet(env, labelled)))
+        along = curve_sheet(f"{env}: beside the last checkpoint", labelled)
+        if along is not None:
+            tables.append(_rich(along))
         for group in group_names(here):
             sheet = partner_sheet(f"{env}: {group_title(group).lower()}", group, labelled)
             tables.append(_rich(sheet.without("Behaviour", "Which script", *(["Method"] if len(here) == 1 else []))))
@@ -55,10 +58,7 @@ def result_tables(evals: Sequence[Mapping[str, Any]]) -> list[Table]:
 
 
 def headline_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet:
-    """One row a method: intervals over training runs, at the last checkpoint.
-
-    Where a method has a curve over training, two more columns: its best checkpoint and its mean over training.
-    """
+    """One row a method: intervals over training runs, at the last checkpoint."""
     columns = ["Method", "Runs", "Frames"]
     judgements = [judgement for _, judgement in labelled]
     found = group_names(judgements)
@@ -66,9 +66,6 @@ def headline_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> She
     for group in groups:
         name = group.capitalize()
         columns += [f"{name} mean"] if group == "training" else [f"{name} mean", f"{name} worst"]
-    curves = any(judgement.curve is not None for judgement in judgements)
-    if curves:
-        columns += ["Best checkpoint, held-out", "Mean over training, held-out"]
     rows = []
     for label, judgement in labelled:
         row = [label, str(judgement.runs), f"{judgement.frames:,}"]
@@ -77,10 +74,19 @@ def headline_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> She
             row.append(str(result.mean_interval) if result else NOTHING)
             if group != "training":
                 row.append(str(result.worst_interval) if result else NOTHING)
-        if curves:
-            row += [_interval(best_checkpoint(judgement)), _interval(mean_over_training(judgement))]
         rows.append(tuple(row))
     return Sheet(title, tuple(columns), tuple(rows))
+
+
+def curve_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet | None:
+    """One row for each method with a curve over training: what stands beside its last checkpoint."""
+    rows = [
+        (label, _interval(best_checkpoint(judgement)), _interval(mean_over_training(judgement)))
+        for label, judgement in labelled
+        if judgement.curve is not None
+    ]
+    columns = ("Method", "Best checkpoint, held-out mean", "Mean over training, held-out")
+    return Sheet(title, columns, tuple(rows)) if rows else None
 
 
 def partner_sheet(title: str, group: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet:
