@@ -44,3 +44,25 @@ def test_options_in_a_name_and_as_arguments_are_the_same():
     assert jaxscope.make("lbf/8x8-2p-3f?penalty=1") == jaxscope.make("lbf/8x8-2p-3f", penalty=1.0)
     with pytest.raises(ValueError, match=r"has no option 'penalti'.*Did you mean 'penalty'"):
         jaxscope.make("lbf/8x8-2p-3f?penalti=1")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("overcooked/cramped_room", {"horizon": "5"}, "horizon must be an integer"),
+        ("overcooked/cramped_room", {"horizon": 200.0}, "horizon must be an integer"),
+        ("overcooked/cramped_room", {"recipe_values": ("a",)}, "recipe_values must be numbers"),
+        ("overcooked/cramped_room", {"reward_shaping_factor": float("inf")}, "must be finite"),
+        ("overcooked/cramped_room", {"no_such": 1}, "has no option 'no_such'"),
+        ("lbf/8x8-2p-3f", {"penalty": "much"}, "penalty must be a number"),
+    ],
+)
+def test_options_are_checked_however_they_are_given(name, options, said):
+    with pytest.raises(ValueError, match=said):
+        jaxscope.make(name, **options)
+
+
+@pytest.mark.parametrize("bonus", [3, 2.5, float("inf")])
+def test_a_changed_option_is_part_of_the_name(bonus):
+    env = jaxscope.make("overcooked/cramped_room", order_bonus=bonus)
+    assert jaxscope.make(env.name) == env

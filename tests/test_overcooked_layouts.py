@@ -32,6 +32,18 @@ def test_every_layout_of_the_reference_is_here():
     assert len(OVERCOOKED_AI) == 49
 
 
+def test_a_layout_file_of_the_reference_is_the_layout_of_its_name():
+    import overcooked
+
+    files = sorted((Path(overcooked.__file__).parent / "data" / "layouts").glob("*.layout"))
+    files = [file for file in files if file.stem not in ("tutorial_1", "tutorial_3")]  # a first state; a call of float
+    assert len(files) > 40
+    for file in files:
+        read, named = parse(str(file)), parse(file.stem)
+        for field, ours, theirs in zip(tables(named)._fields, tables(read), tables(named), strict=True):
+            np.testing.assert_array_equal(ours, theirs, err_msg=f"{file.stem}, {field}")
+
+
 @pytest.mark.parametrize("name", OVERCOOKED_AI)
 def test_a_layout_is_the_references(name):
     """Tiles, first state, and the value and cooking time of every recipe."""

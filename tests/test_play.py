@@ -130,7 +130,8 @@ def test_an_episode_that_does_not_repeat_itself_is_refused():
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": 2}, {"actions": [[0]]}, {"actions": 3}, {"seats": None}, {"more": 1}, {"seed": "x"}]
+    "change",
+    [{"format": 2}, {"actions": [[0]]}, {"actions": 3}, {"seats": None}, {"more": 1}, {"seed": "x"}, {"env": 3}],
 )
 def test_a_damaged_episode_is_refused(change, tmp_path):
     path = tmp_path / "episode.json"
