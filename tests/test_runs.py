@@ -58,6 +58,8 @@ def variants(default):
                 return st.sampled_from([value, value / 3, 1e-7])
             case str():
                 return st.just(value)
+            case None:  # an optional whole number
+                return st.sampled_from([None, 1000])
             case _:
                 return variants(value)
 
