@@ -13,6 +13,7 @@ from rich.console import Console
 from jaxscope.evaluation.intervals import Interval, t_interval
 from jaxscope.runs.report import write_report
 from jaxscope.runs.results import labels, parse_judgement, read_run
+from jaxscope.runs.settings import FORMAT as CONFIG_FORMAT
 from jaxscope.runs.tables import best_checkpoint, mean_over_training, result_tables
 
 ENV = "lbf/2s-8x8-2p-3f"
@@ -111,7 +112,9 @@ def write_run(
     folder.mkdir(parents=True)
     config = {"ppo": {"learning_rate": 0.00025, "layers": [64, 64]}, "total_frames": 384_000}
     settings = {"method": method, "env": env, "seeds": 3, "seed": 0, "config": config, "partners": list(partners)}
-    (folder / "config.json").write_text(json.dumps({"format": 1, **settings, "versions": {"jax": "0.10.2"}, **more}))
+    (folder / "config.json").write_text(
+        json.dumps({"format": CONFIG_FORMAT, **settings, "versions": {"jax": "0.10.2"}, **more})
+    )
     if judged:
         payload = evaluation(method, env) if judged is True else judged
         (folder / "eval.json").write_text(json.dumps(payload))

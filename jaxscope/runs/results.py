@@ -12,8 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from jaxscope.evaluation.intervals import Interval
+from jaxscope.runs.settings import FORMAT as CONFIG_FORMAT
 
-FORMAT = 1
+FORMAT = 1  # of an evaluation
 #: Never mixed: partners that no method may have met, and those that could be trained with.
 GROUPS = ("held-out", "training")
 
@@ -108,7 +109,7 @@ def read_run(folder: Path) -> RunFolder:
     if not path.is_file():
         raise ValueError(f"{folder} is not a run folder: it has no config.json")
     config = _json_object(path.read_bytes(), str(path))
-    _known_format(config, str(path))
+    _known_format(config, str(path), CONFIG_FORMAT)
     for name, kind in (("method", str), ("env", str), ("config", dict)):
         _field(config, name, kind, str(path))
     judgement = None
@@ -129,7 +130,7 @@ def parse_judgement(payload: Mapping[str, Any], source: str = "evaluation") -> J
     Raises:
         ValueError: a value is missing or has a wrong type or shape; the message says where in `source`.
     """
-    _known_format(payload, source)
+    _known_format(payload, source, FORMAT)
     method, env = _field(payload, "method", str, source), _field(payload, "env", str, source)
     checkpoint = _field(payload, "checkpoint", dict, source)
     found = _field(payload, "groups", dict, source)
@@ -240,9 +241,9 @@ def _json_object(text: bytes, source: str) -> dict[str, Any]:
     return value
 
 
-def _known_format(payload: Mapping[str, Any], source: str) -> None:
-    if payload.get("format") != FORMAT:
-        raise ValueError(f"{source} has format {payload.get('format')!r}: this version reads format {FORMAT}")
+def _known_format(payload: Mapping[str, Any], source: str, known: int) -> None:
+    if payload.get("format") != known:
+        raise ValueError(f"{source} has format {payload.get('format')!r}: this version reads format {known}")
 
 
 def _field(payload: Mapping[str, Any], name: str, kind: type, source: str) -> Any:

@@ -104,7 +104,7 @@ def load(folder: Path) -> RunSettings:
     try:
         record = json.loads(path.read_text())
         if record.pop("format") != FORMAT:
-            raise ValueError("another format")
+            raise ValueError(f"it is of another format than {FORMAT}, that is of another version of jaxscope")
         record.pop("versions")
         config = _converter.structure(record.pop("config"), method(record["method"]).Config)
         return _converter.structure({**record, "config": config}, RunSettings)
