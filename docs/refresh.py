@@ -57,7 +57,7 @@ def tables_text(evals: list[dict]) -> str:
     """The tables that the demo prints about held-out partners."""
     page = io.StringIO()
     console = Console(file=page, width=100)
-    for table in result_tables(evals)[:2]:
+    for table in result_tables(evals)[:3]:
         console.print(table)
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 

@@ -48,7 +48,7 @@ def result_tables(evals: Sequence[Mapping[str, Any]]) -> list[Table]:
         here = [judgement for judgement in judgements if judgement.env == env]
         labelled = list(zip(labels([judgement.method for judgement in here]), here, strict=True))
         tables.append(_rich(headline_sheet(env, labelled)))
-        along = curve_sheet(f"{env}: beside the last checkpoint", labelled)
+        along = curve_sheet(f"{env}: along the run", labelled)
         if along is not None:
             tables.append(_rich(along))
         for group in group_names(here):
