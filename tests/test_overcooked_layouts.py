@@ -36,10 +36,13 @@ def test_a_layout_file_of_the_reference_is_the_layout_of_its_name():
     import overcooked
 
     files = sorted((Path(overcooked.__file__).parent / "data" / "layouts").glob("*.layout"))
-    files = [file for file in files if file.stem not in ("tutorial_1", "tutorial_3")]  # a first state; a call of float
+    unsupported = ("start_state", "float(")
+    files = [file for file in files if not any(words in file.read_text() for words in unsupported)]
     assert len(files) > 40
     for file in files:
-        read, named = parse(str(file)), parse(file.stem)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of tiles that nobody can reach, which some have
+            read, named = parse(str(file)), parse(file.stem)
         for field, ours, theirs in zip(tables(named)._fields, tables(read), tables(named), strict=True):
             np.testing.assert_array_equal(ours, theirs, err_msg=f"{file.stem}, {field}")
 
