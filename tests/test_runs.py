@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 import shutil
 from typing import Any
 
@@ -90,7 +91,7 @@ def test_settings_survive_their_file(method, tmp_path_factory, data):
     [
         (lambda text: text[:-20], "config.json cannot be read"),
         (lambda text: "[]", "config.json cannot be read"),
-        (lambda text: text.replace('"format": 1', '"format": 99'), "another format"),
+        (lambda text: re.sub('"format": [0-9]+', '"format": 99', text), "another format"),
         (lambda text: text.replace('"popplay"', '"nonsense"'), "there is no method 'nonsense'"),
         (lambda text: text.replace('"num_envs": 8', '"num_envs": 7'), "multiple"),
         (lambda text: text.replace('"num_envs": 8', '"num_envs": "many"'), "config.json cannot be read"),
