@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-NOTHING = 0
 ONE_STEP = 1 << 12
 DONE = 1 << 25
 DISH = 1 << 26

@@ -1,9 +1,14 @@
-"""Writing files so that a kill or a full disk never leaves half of one."""
+"""Naming files, and writing them so that a kill or a full disk never leaves half of one."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+
+def file_name(text: str, keep: str = "-.") -> str:
+    """`text` as part of a file's name: letters, digits and the marks in `keep`, a hyphen for all else."""
+    return "".join(letter if letter.isalnum() or letter in keep else "-" for letter in text)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -16,6 +16,7 @@ import jax
 from jaxscope.agents.scripted import partner_names
 from jaxscope.cli._console import console
 from jaxscope.cli._progress import TrainingProgress
+from jaxscope.evaluation.heldout import require_halves
 from jaxscope.make import make
 from jaxscope.ppo import PPOConfig
 from jaxscope.runs import RunSettings, train
@@ -66,8 +67,7 @@ def _require_partners(options: Options) -> None:
     for role in ("training", "held-out"):
         if not partner_names(make(options.env).name, role):
             raise ValueError(f"{options.env} has no {role} partners, which the demo needs")
-    if options.episodes < 2:
-        raise ValueError(f"episodes = {options.episodes}: must be at least 2")
+    require_halves(options.episodes)
 
 
 def _require_own(folder: Path, settings: RunSettings) -> None:

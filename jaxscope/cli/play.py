@@ -21,6 +21,7 @@ import tyro
 from jaxscope.agents.scripted import ROLES
 from jaxscope.cli import _screen
 from jaxscope.evaluation.episode import Episode, first_state, named_actions, replay, step_key
+from jaxscope.files import file_name
 from jaxscope.make import make
 from jaxscope.panel import Panel
 from jaxscope.runs import panels
@@ -156,6 +157,6 @@ def _who(seats: Sequence[str]) -> str:
 
 def _free(folder: Path, name: str) -> Path:
     """A file in `folder` that does not exist yet."""
-    plain = "".join(letter if letter.isalnum() or letter in "-._" else "-" for letter in name)[:100]
+    plain = file_name(name, keep="-._")[:100]
     names = itertools.chain([plain], (f"{plain}-{number}" for number in itertools.count(2)))
     return next(path for path in (folder / f"{name}.json" for name in names) if not path.exists())

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import tyro
 
 from jaxscope.cli._progress import TrainingProgress
+from jaxscope.files import file_name
 from jaxscope.runs import RunSettings, train
 from jaxscope.runs import settings as run_settings
 
@@ -115,5 +116,4 @@ def settings_of(options) -> RunSettings:
 
 
 def _default_folder(settings: RunSettings) -> Path:
-    env = "".join(c if c.isalnum() or c in "-." else "-" for c in settings.env)
-    return Path("runs") / f"{settings.method}-{env}-{settings.seed}"
+    return Path("runs") / f"{settings.method}-{file_name(settings.env)}-{settings.seed}"

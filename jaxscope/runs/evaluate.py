@@ -88,20 +88,17 @@ class _Run:
     settings: run_settings.RunSettings
     iteration: int  # of the newest checkpoint
     seeds: tuple[str, ...]
-    snapshots: dict[int, tuple[str, ...]]  # seeds by iteration
+    snapshots: dict[int, tuple[str, ...]]  # seeds by iteration; none where there are no held-out partners
     groups: dict[str, tuple[str, ...]]  # partners to judge with
     shown_as: dict[str, str]  # partners whose own names are shorter
     met: tuple[str, ...]  # partners of its training, by their own names
 
-    def pairs(self, bounds: tuple[str, ...], curve_group: str | None) -> list[Pair]:
+    def pairs(self, bounds: tuple[str, ...]) -> list[Pair]:
         """Everything that has to be played for this run."""
         met = [(who, partner) for group in self.groups.values() for who in self.seeds + bounds for partner in group]
         itself = [(seed, seed) for seed in self.seeds]
         along = [
-            (who, partner)
-            for seeds in self.snapshots.values()
-            for who in seeds
-            for partner in self.groups.get(curve_group or "", ())
+            (who, partner) for seeds in self.snapshots.values() for who in seeds for partner in self.groups["held-out"]
         ]
         return met + itself + along
 
@@ -113,7 +110,7 @@ def _evaluate_in(env: Environment, folders, episodes: int, seed: int, partners: 
     gathered = {folder: _gather(env, folder, chosen) for folder in folders}
     everyone = _merged([bounds, *(panel for _, members in gathered.values() for panel in members)])
     runs = {folder: run for folder, (run, _) in gathered.items()}
-    pairs = [pair for run in runs.values() for pair in run.pairs(bounds.names, "held-out")]
+    pairs = [pair for run in runs.values() for pair in run.pairs(bounds.names)]
     results = play_pairs(env, everyone, pairs, episodes, _games_key(seed))
     return {folder: _record(env, run, results, bounds.names, episodes, seed) for folder, run in runs.items()}
 

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.evaluation.play import record
-from jaxscope.files import write_bytes
+from jaxscope.files import file_name, write_bytes
 from jaxscope.panel import Panel, join, subset
 from jaxscope.runs import panels
 from jaxscope.runs import settings as run_settings
@@ -117,13 +117,9 @@ def record_run(folder: Path, partners: Sequence[str], key: PRNGKeyArray) -> list
     written = []
     for name in others.names:
         team = [both.names.index(learner)] + [both.names.index(name)] * (env.num_agents - 1)
-        written.append(folder / "recordings" / f"with-{_file_name(name)}.gif")
+        written.append(folder / "recordings" / f"with-{file_name(name)}.gif")
         record_gif(env, both, team, jax.random.clone(key), written[-1])  # everybody begins in the same state
     return written
-
-
-def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name)
 
 
 def _shown(steps: int, max_frames: int) -> list[int]:
