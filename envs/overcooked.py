@@ -107,6 +107,7 @@ class Overcooked(Environment):
         ValueError: a layout or a setting is impossible; the message says which and what is allowed.
     """
 
+    pays_shaping = True
     layout: str = "cramped_room"
     horizon: int = 400
     observation: Literal["grid", "vector"] = "grid"

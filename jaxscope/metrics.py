@@ -14,13 +14,19 @@ class EpisodeTotals(NamedTuple):
     count: Int[Array, ""]
     team_return: Float[Array, ""]  # undiscounted
     length: Int[Array, ""]
+    shaping: Float[Array, ""] | None = None  # the part of the return that is shaping, where the environment pays any
 
     @classmethod
     def of(
-        cls, counted: Bool[Array, "T B"], team_return: Float[Array, "T B"], length: Int[Array, "T B"]
+        cls,
+        counted: Bool[Array, "T B"],
+        team_return: Float[Array, "T B"],
+        length: Int[Array, "T B"],
+        shaping: Float[Array, "T B"] | None = None,
     ) -> EpisodeTotals:
         """Totals over the entries where an episode ended that may be counted."""
-        return cls(counted.sum(), jnp.where(counted, team_return, 0.0).sum(), jnp.where(counted, length, 0).sum())
+        total = lambda values: jnp.where(counted, values, 0).sum()  # noqa: E731
+        return cls(counted.sum(), total(team_return), total(length), None if shaping is None else total(shaping))
 
 
 class Metrics(NamedTuple):

@@ -140,15 +140,28 @@ def optimiser(cfg: PPOConfig) -> optax.GradientTransformation:
 
 
 def policy(cfg: PPOConfig, env: Environment) -> RecurrentPolicy:
-    """The policy that `cfg` trains in `env`."""
+    """The policy that `cfg` trains in `env`.
+
+    Raises:
+        ValueError: shaping should fade, and `env` pays none.
+    """
+    if cfg.shaping_frames is not None and not env.pays_shaping:
+        raise ValueError(f"shaping_frames = {cfg.shaping_frames}, but {env.name} pays no shaping that could fade")
     return RecurrentPolicy.of(env, cfg.network)
+
+
+def shaping_weight(cfg: PPOConfig, iteration: Int[Array, ""]) -> Float[Array, ""]:
+    """What is left of the shaping in the rewards of an iteration: from 1 to 0 over `shaping_frames`."""
+    if cfg.shaping_frames is None:
+        return jnp.ones(())
+    return jnp.maximum(1.0 - iteration * (cfg.frames_per_iteration / cfg.shaping_frames), 0.0)
 
 
 def faded(cfg: PPOConfig, trajectory: Trajectory, iteration: Int[Array, ""]) -> Trajectory:
     """The rollout of an iteration with the shaping in its rewards weighted as `shaping_frames` says."""
     if cfg.shaping_frames is None:
         return trajectory
-    gone = jnp.minimum(iteration * (cfg.frames_per_iteration / cfg.shaping_frames), 1.0)
+    gone = 1.0 - shaping_weight(cfg, iteration)
     return trajectory._replace(reward=trajectory.reward - gone * trajectory.shaping)
 
 
@@ -180,7 +193,10 @@ def update(
 
     state = (learner.params, learner.opt_state)
     (params, opt_state), metrics = jax.lax.scan(epoch, state, jnp.arange(cfg.epochs))
-    return params, opt_state, jax.tree.map(jnp.mean, metrics)
+    means = jax.tree.map(jnp.mean, metrics)
+    if cfg.shaping_frames is not None:
+        means["shaping_weight"] = shaping_weight(cfg, learner.iteration)
+    return params, opt_state, means
 
 
 def shuffled(batch: Batch, minibatches: int, key: PRNGKeyArray) -> Batch:
@@ -220,9 +236,10 @@ def loss(cfg: PPOConfig, policy: RecurrentPolicy, params: PyTree, batch: Batch) 
     return policy_loss + cfg.value_weight * value_loss - cfg.entropy * entropy, metrics
 
 
-def episode_totals(episodes: Episodes) -> EpisodeTotals:
+def episode_totals(env: Environment, episodes: Episodes) -> EpisodeTotals:
     """Counts and sums over the episodes that ended."""
-    return EpisodeTotals.of(episodes.counted, episodes.team_return, episodes.length)
+    shaping = episodes.shaping if env.pays_shaping else None
+    return EpisodeTotals.of(episodes.counted, episodes.team_return, episodes.length, shaping)
 
 
 def partition(learner: Learner) -> Learner:

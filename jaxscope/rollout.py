@@ -32,6 +32,7 @@ class Play(NamedTuple):
     reset: Bool[Array, " B"]  # obs begins an episode
     carry: Float[Array, "R h"]  # the learner's recurrent state; R = B * A rows in self-play, B with partners
     episode_return: Float[Array, " B"]  # team return so far
+    episode_shaping: Float[Array, " B"]  # the part of it that is shaping
     episode_length: Int[Array, " B"]
     casting: Casting | None  # who sits where; None in self-play
 
@@ -56,6 +57,7 @@ class Episodes(NamedTuple):
 
     counted: Bool[Array, "T B"]  # an episode ended here, and its return may enter a mean
     team_return: Float[Array, "T B"]  # undiscounted
+    shaping: Float[Array, "T B"]  # the part of it that is shaping
     length: Int[Array, "T B"]
     partner: Int[Array, "T B"]  # the partner met; 0 in self-play
 
@@ -134,6 +136,7 @@ def _fresh(obs: Array, state: PyTree, carry: Array, casting: Casting | None) -> 
         reset=jnp.ones(num_envs, bool),
         carry=carry,
         episode_return=jnp.zeros(num_envs),
+        episode_shaping=jnp.zeros(num_envs),
         episode_length=jnp.zeros(num_envs, jnp.int32),
         casting=casting,
     )
@@ -153,6 +156,7 @@ def partition(play: Play) -> Play:
         reset=first,
         carry=first,
         episode_return=first,
+        episode_shaping=first,
         episode_length=first,
         casting=casting,
     )
@@ -274,6 +278,7 @@ def _account(
     """The games after a step, and the episodes that ended with it."""
     ended = stepped.terminated | stepped.truncated
     team_return = play.episode_return + stepped.reward
+    shaping = play.episode_shaping + stepped.shaping
     length = play.episode_length + 1
     after = play._replace(
         env_state=stepped.env_state,
@@ -281,9 +286,10 @@ def _account(
         reset=stepped.reset,
         carry=carry,
         episode_return=jnp.where(stepped.reset, 0.0, team_return),
+        episode_shaping=jnp.where(stepped.reset, 0.0, shaping),
         episode_length=jnp.where(stepped.reset, 0, length),
     )
-    return after, Episodes(ended & countable, team_return, length, partner)
+    return after, Episodes(ended & countable, team_return, shaping, length, partner)
 
 
 def _seat_rows(by_seat: Float[Array, "A B *o"], seat: Int[Array, " B"]) -> Float[Array, "B ..."]:

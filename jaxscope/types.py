@@ -40,8 +40,8 @@ class Environment(abc.ABC):
     - `final_observation`: the observations after this step and before any reset;
     - `events`: named counts per agent, each `[A]`, from which the reward can be explained.
 
-    It may hold `shaping`, `[A]`: the part of every agent's reward that is a hint for learners and no aim of the game,
-    so that training can fade it out.
+    Where `pays_shaping` is set it also holds `shaping`, `[A]`: the part of every agent's reward that is a hint for
+    learners and no aim of the game, so that training can fade it out and results can be shown without.
     """
 
     num_agents: int
@@ -49,6 +49,8 @@ class Environment(abc.ABC):
     horizon: int
     #: Whether every agent is paid the whole team reward, and not a share of it.
     shared_reward: bool = False
+    #: Whether a part of the rewards is shaping.
+    pays_shaping: bool = False
 
     @property
     @abc.abstractmethod
@@ -99,7 +101,7 @@ class Environment(abc.ABC):
 
     def team_shaping(self, info: dict[str, Any]) -> Array:
         """The part of the team's reward that is shaping; 0 where an environment does without."""
-        if "shaping" not in info:
+        if not self.pays_shaping:
             return jnp.zeros_like(info["terminated"], jnp.float32)
         return info["shaping"][..., 0] if self.shared_reward else info["shaping"].sum(-1)
 

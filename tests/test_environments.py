@@ -167,6 +167,15 @@ def test_a_given_state_is_restarted_from(name):
 
 
 @pytest.mark.parametrize("name", ONE_EACH)
+def test_shaping_is_told_where_it_is_paid(name):
+    env = jaxscope.make(name)
+    _, state = env.reset(jax.random.key(0))
+    info = env.step_env(jax.random.key(1), state, random_actions(env, jax.random.key(2)))[4]
+    assert ("shaping" in info) == env.pays_shaping
+    assert not env.pays_shaping or info["shaping"].shape == (env.num_agents,)
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
 def test_team_reward(name):
     env = jaxscope.make(name)
     own = {agent: jnp.float32(seat + 1) for seat, agent in enumerate(env.agents)}

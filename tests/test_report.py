@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from jaxscope.evaluation.intervals import Interval, t_interval
+from jaxscope.evaluation.intervals import Interval, rounded, t_interval
 from jaxscope.runs.report import write_report
 from jaxscope.runs.results import labels, parse_judgement, read_run
 from jaxscope.runs.settings import FORMAT as CONFIG_FORMAT
@@ -168,6 +168,45 @@ def test_report_and_terminal_show_every_number_and_partner(tmp_path):
     assert "config.ppo.learning_rate 0.00025" in page.text
     assert "versions.jax 0.10.2" in page.text
     assert "95 % interval" in page.text
+
+
+def shaped(payload: dict) -> dict:
+    """An evaluation where half of the return is shaping, and soups are served."""
+    for result in payload["groups"].values():
+        half = {name: (0.5 * np.array(result[name])).tolist() for name in ("per_partner", "per_seat", "mean", "worst")}
+        half |= {f"{name}_interval": list(t_interval(np.array(half[name]))) for name in ("mean", "worst")}
+        counts = {
+            "learner": {"served": [[1.25, 2.5]] * 3, "unheard-of": [[0, 0]] * 3},
+            "partner": {"served": [[0, 7]] * 3},
+        }
+        result |= {"unshaped": half, "events": counts}
+    return payload
+
+
+def test_shaping_and_events_are_shown_apart(tmp_path):
+    payload = shaped(evaluation())
+    metrics = [line | ({"unshaped_return": 0.25} if "return" in line else {}) for line in lines()]
+    page = report(tmp_path, write_run(tmp_path / "first", judged=payload, metrics=metrics))
+    printed = terminal([payload])
+    for result in payload["groups"].values():
+        shown = [str(Interval(*result["unshaped"]["mean_interval"]))]
+        shown += [str(t_interval(np.array(result["unshaped"]["per_partner"])[:, index])) for index in range(2)]
+        for words in shown:
+            assert words in page.text
+            assert words in printed
+    assert str(Interval(*payload["groups"]["held-out"]["unshaped"]["worst_interval"])) in printed
+    assert "closest-food popplay 1.25 + 0.00" in page.text
+    assert "team-center popplay 2.50 + 7.00" in page.text
+    assert "unheard-of" not in page.text
+    assert "Return without shaping" in page.text
+    plain = terminal([evaluation()])
+    assert "without shaping" in printed
+    assert "without shaping" not in plain
+
+
+def test_figures_have_as_many_decimals_as_they_need():
+    assert [rounded(value) for value in (0.12345, -9.9994, 12.345, 345.678)] == ["0.123", "-9.999", "12.35", "345.7"]
+    assert str(t_interval(np.array([340.0, 350.0, 345.0]))) == "345.0 ± 12.4"
 
 
 def test_report_plots_what_was_logged(tmp_path):

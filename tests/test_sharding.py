@@ -42,7 +42,7 @@ def test_two_devices_agree_with_one(method, seeds):
     assert placed == 2
     for a, b in zip(jax.tree.leaves(one.params), jax.tree.leaves(two.params), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
-    for a, b in zip(one_metrics.episodes, two_metrics.episodes, strict=True):
+    for a, b in zip(jax.tree.leaves(one_metrics.episodes), jax.tree.leaves(two_metrics.episodes), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
     if method == "popplay":
         assert one.population is not None

@@ -24,6 +24,7 @@ class Evaluation:
     length: np.ndarray  # [R, P, A, E] steps
     learner_events: dict[str, np.ndarray]  # [R, P, A, E] counts of the learner's seat
     partner_events: dict[str, np.ndarray]  # [R, P, A, E] counts summed over the partners' seats
+    shaping: np.ndarray | None = None  # [R, P, A, E] the part of the return that is shaping, where any is paid
 
     @classmethod
     def of_pairs(cls, results: PairResults, learners: Sequence[str], partners: Sequence[str]) -> Evaluation:
@@ -36,7 +37,18 @@ class Evaluation:
             results.length[rows],
             {name: count[rows] for name, count in results.learner_events.items()},
             {name: count[rows] for name, count in results.partner_events.items()},
+            None if results.shaping is None else results.shaping[rows],
         )
+
+    def unshaped(self) -> Evaluation:
+        """The same games with the shaping left out of their returns.
+
+        Raises:
+            ValueError: the environment pays none.
+        """
+        if self.shaping is None:
+            raise ValueError("there is no shaping to leave out")
+        return dataclasses.replace(self, team_return=self.team_return - self.shaping, shaping=None)
 
     def per_partner(self) -> np.ndarray:
         """Mean return of every learner with every partner, seats averaged: `[R, P]`."""

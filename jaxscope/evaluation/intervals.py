@@ -21,8 +21,15 @@ class Interval(NamedTuple):
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
-            return f"{self.mean:.3f}"
-        return f"{self.mean:.3f} ± {(self.high - self.low) / 2:.3f}"
+            return rounded(self.mean)
+        return f"{rounded(self.mean)} ± {rounded((self.high - self.low) / 2, like=self.mean)}"
+
+
+def rounded(value: float, like: float | None = None) -> str:
+    """A figure for a table: three decimals, fewer where `like` (or the figure itself) is 10 or more."""
+    size = abs(value if like is None else like)
+    decimals = 3 if size < 10 else 2 if size < 100 else 1
+    return f"{value:.{decimals}f}"
 
 
 def t_interval(values: np.ndarray, confidence: float = 0.95) -> Interval:

@@ -24,6 +24,7 @@ class PairResults:
 
     index: dict[Pair, int]  # [N]
     team_return: np.ndarray  # [N, A, E] undiscounted
+    shaping: np.ndarray | None  # [N, A, E] the part of it that is shaping, where the environment pays any
     length: np.ndarray  # [N, A, E] steps
     learner_events: dict[str, np.ndarray]  # [N, A, E] counts of the learner's seat
     partner_events: dict[str, np.ndarray]  # [N, A, E] counts summed over the partners' seats
@@ -62,6 +63,7 @@ def play_pairs(
     return PairResults(
         index={pair: number for number, pair in enumerate(different)},
         team_return=outcome.team_return.reshape(shape),
+        shaping=outcome.shaping.reshape(shape) if env.pays_shaping else None,
         length=outcome.length.reshape(shape),
         learner_events=learner_events,
         partner_events={name: count.sum(axis=-1) - learner_events[name] for name, count in by_seat.items()},
@@ -72,6 +74,7 @@ class Played(NamedTuple):
     """`Outcome` on the host."""
 
     team_return: np.ndarray  # [C, E]
+    shaping: np.ndarray  # [C, E]
     length: np.ndarray  # [C, E]
     events: dict[str, np.ndarray]  # [C, E, A] each
 
@@ -84,4 +87,4 @@ def play(
     ids = jnp.asarray(np.asarray(teams, np.int32))
     outcome = play_teams(env, panel.policies, panel.population, ids, episodes, key)
     events = {name: np.asarray(count) for name, count in outcome.events.items()}
-    return Played(np.asarray(outcome.team_return), np.asarray(outcome.length), events)
+    return Played(np.asarray(outcome.team_return), np.asarray(outcome.shaping), np.asarray(outcome.length), events)

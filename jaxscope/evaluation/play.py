@@ -17,6 +17,7 @@ class Outcome(NamedTuple):
     """Results of C teams in E episodes each."""
 
     team_return: Float[Array, "C E"]  # undiscounted
+    shaping: Float[Array, "C E"]  # the part of it that is shaping
     length: Int[Array, "C E"]  # steps
     events: dict[str, Float[Array, "C E A"]]  # counts per seat over the episode
 
@@ -79,6 +80,7 @@ def _begin(env, policies, population, team, episodes: int, key) -> _Game:
     counts = jax.eval_shape(_events_of(env), key, jax.tree.map(lambda leaf: leaf[0], state))
     outcome = Outcome(
         team_return=jnp.zeros(episodes),
+        shaping=jnp.zeros(episodes),
         length=jnp.zeros(episodes, jnp.int32),
         events={name: jnp.zeros((episodes, env.num_agents)) for name in counts},
     )
@@ -113,6 +115,7 @@ def _step(env, policies, population, team, game: _Game, key) -> _Game:
     before = game.outcome
     outcome = Outcome(
         team_return=before.team_return + jnp.where(counted, env.team_reward(rewards), 0.0),
+        shaping=before.shaping + jnp.where(counted, jax.vmap(env.team_shaping)(info), 0.0),
         length=before.length + counted,
         events={
             name: total + jnp.where(counted[:, None], info["events"][name], 0.0)

@@ -223,12 +223,8 @@ def _group(
     return {
         "partners": shown,
         "descriptions": [_describe(name, env) for name in shown],
-        "per_partner": of_seeds.per_partner().tolist(),
-        "per_seat": of_seeds.per_seat().tolist(),
-        "mean": of_seeds.mean().tolist(),
-        "worst": of_seeds.worst().tolist(),
-        "mean_interval": list(t_interval(of_seeds.mean())),
-        "worst_interval": list(t_interval(of_seeds.worst())),
+        **_returns(of_seeds),
+        "unshaped": None if of_seeds.shaping is None else _returns(of_seeds.unshaped()),
         "events": {
             "learner": {name: count.mean(axis=(2, 3)).tolist() for name, count in of_seeds.learner_events.items()},
             "partner": {name: count.mean(axis=(2, 3)).tolist() for name, count in of_seeds.partner_events.items()},
@@ -238,6 +234,17 @@ def _group(
             "best script": of_bounds.best_learner().tolist(),
             "best script name": [bounds[index] for index in scripts.argmax(axis=0)],
         },
+    }
+
+
+def _returns(of_seeds: Evaluation) -> dict[str, Any]:
+    return {
+        "per_partner": of_seeds.per_partner().tolist(),
+        "per_seat": of_seeds.per_seat().tolist(),
+        "mean": of_seeds.mean().tolist(),
+        "worst": of_seeds.worst().tolist(),
+        "mean_interval": list(t_interval(of_seeds.mean())),
+        "worst_interval": list(t_interval(of_seeds.worst())),
     }
 
 

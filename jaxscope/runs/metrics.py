@@ -1,6 +1,7 @@
 """Metrics of a run: one JSON object a line, per host call and seed.
 
-What did not happen is absent, never zero: a call in which no episode ended has no `return`.
+What did not happen is absent, never zero: a call in which no episode ended has no `return`. Where the environment pays
+shaping, `unshaped_return` is the return without it.
 """
 
 from __future__ import annotations
@@ -79,4 +80,7 @@ def _episodes(totals: EpisodeTotals) -> dict[str, Any]:
     if not count:
         return {"episodes": 0}
     mean = lambda sums: float(sums.sum(dtype=np.float64) / count)  # noqa: E731
-    return {"episodes": count, "return": mean(totals.team_return), "length": mean(totals.length)}
+    line = {"episodes": count, "return": mean(totals.team_return), "length": mean(totals.length)}
+    if totals.shaping is not None:
+        line["unshaped_return"] = mean(totals.team_return - totals.shaping)
+    return line

@@ -22,11 +22,13 @@ from jaxscope.runs.tables import (
     NOTHING,
     Sheet,
     curve_sheet,
+    events_sheet,
     group_names,
     group_title,
     headline_sheet,
     partner_sheet,
     partners_of,
+    unshaped_sheet,
 )
 
 Labelled = list[tuple[str, RunFolder]]
@@ -72,7 +74,10 @@ def _results(labelled: Labelled) -> Iterator[Markup]:
     yield element("h3", "Result at the last checkpoint")
     if judged:
         yield _table(headline_sheet("", judged))
-        along = curve_sheet("", judged)
+        unshaped, along = unshaped_sheet("", judged), curve_sheet("", judged)
+        if unshaped is not None:
+            yield element("p", "The same without the shaping in the returns:")
+            yield _table(unshaped)
         if along is not None:
             yield _table(along)
     for note in (note for label, run in labelled for note in _notes(label, run)):
@@ -84,6 +89,10 @@ def _results(labelled: Labelled) -> Iterator[Markup]:
             _summary_dots(group, judged), "Dots: one training run each. Bars: the 95 % interval of their mean."
         )
         yield _table(partner_sheet("", group, judged))
+        events = events_sheet("", group, judged)
+        if events is not None:
+            summary = "Events: mean counts an episode, by the learner + by its partners"
+            yield element("details", element("summary", summary), _table(events))
         yield _figure(
             _partner_dots(group, judged),
             "All seats together. Upright marks: a player at random (dotted) and the best scripted player (solid) with "
@@ -174,6 +183,8 @@ def _training(labelled: Labelled) -> Iterator[Markup]:
     plots = [
         ("return", "Return of training episodes", "Whom a method plays with in training differs by method, so these "
          "curves tell whether each still learns, not which is better."),
+        ("unshaped_return", "Return without shaping", "The same episodes without the part of their return that is a "
+         "hint for learners."),
         ("entropy", "Policy entropy", "Entropy of the learner's actions, in nats."),
     ]  # fmt: skip
     for name, title, caption in plots:

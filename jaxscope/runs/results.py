@@ -20,17 +20,26 @@ GROUPS = ("held-out", "training")
 
 
 @dataclass(frozen=True)
-class GroupResult:
+class Returns:
     """Returns of S training runs with the P partners of one group, from each of A seats."""
 
-    partners: tuple[str, ...]
-    descriptions: tuple[str, ...]
     per_partner: Float[np.ndarray, "S P"]
     per_seat: Float[np.ndarray, "S P A"]
     mean: Float[np.ndarray, " S"]
     worst: Float[np.ndarray, " S"]
     mean_interval: Interval
     worst_interval: Interval
+
+
+@dataclass(frozen=True)
+class GroupResult(Returns):
+    """All that is known of S training runs with the P partners of one group."""
+
+    unshaped: Returns | None  # without shaping, where the environment pays any
+    partners: tuple[str, ...]
+    descriptions: tuple[str, ...]
+    learner_events: dict[str, Float[np.ndarray, "S P"]]  # mean counts an episode
+    partner_events: dict[str, Float[np.ndarray, "S P"]]
     random: Float[np.ndarray, " P"]  # nan where unknown
     best_script: Float[np.ndarray, " P"]  # nan where unknown
     best_script_name: tuple[str, ...]  # empty where unknown
@@ -178,23 +187,38 @@ def _parse_group(group: Mapping[str, Any], source: str) -> GroupResult:
         raise ValueError(f"{source}: there must be a partner and a training run, there are {p} and {s}")
     if len(set(partners)) < p:
         raise ValueError(f"{source}: two partners have the same name")
-    per_seat = _numbers(group, "per_seat", (s, p, None), source)
+    unshaped = _field(group, "unshaped", dict, source) if group.get("unshaped") is not None else None
+    events = _field(group, "events", dict, source) if group.get("events") is not None else {}
     bounds = group.get("bounds") or {}
     unknown = dict.fromkeys(("random", "best script"), [None] * p) | {"best script name": [""] * p}
     bounds = unknown | {name: value for name, value in bounds.items() if value is not None}
     return GroupResult(
+        **_returns(group, s, p, source),
+        unshaped=None if unshaped is None else Returns(**_returns(unshaped, s, p, f"{source}, unshaped")),
         partners=partners,
         descriptions=_names(group, "descriptions", source, p),
-        per_partner=_numbers(group, "per_partner", (s, p), source),
-        per_seat=per_seat,
-        mean=_numbers(group, "mean", (s,), source),
-        worst=_numbers(group, "worst", (s,), source),
-        mean_interval=_interval(group, "mean_interval", source),
-        worst_interval=_interval(group, "worst_interval", source),
+        learner_events=_events(events, "learner", s, p, source),
+        partner_events=_events(events, "partner", s, p, source),
         random=_numbers(bounds, "random", (p,), f"{source}, bounds"),
         best_script=_numbers(bounds, "best script", (p,), f"{source}, bounds"),
         best_script_name=_names(bounds, "best script name", f"{source}, bounds", p),
     )
+
+
+def _returns(record: Mapping[str, Any], s: int, p: int, source: str) -> dict[str, Any]:
+    return {
+        "per_seat": _numbers(record, "per_seat", (s, p, None), source),
+        "per_partner": _numbers(record, "per_partner", (s, p), source),
+        "mean": _numbers(record, "mean", (s,), source),
+        "worst": _numbers(record, "worst", (s,), source),
+        "mean_interval": _interval(record, "mean_interval", source),
+        "worst_interval": _interval(record, "worst_interval", source),
+    }
+
+
+def _events(events: Mapping[str, Any], whose: str, s: int, p: int, source: str) -> dict[str, Any]:
+    counts = _field(events, whose, dict, f"{source}, events") if whose in events else {}
+    return {name: _numbers(counts, name, (s, p), f"{source}, events, {whose}") for name in counts}
 
 
 def _read_metrics(path: Path) -> tuple[dict[str, Any], ...]:
@@ -214,7 +238,7 @@ def _read_metrics(path: Path) -> tuple[dict[str, Any], ...]:
             raise
         for name in ("iteration", "frames", "seed"):
             _field(metrics, name, int, where)
-        for name in ("return", "entropy"):
+        for name in ("return", "unshaped_return", "entropy"):
             if name in metrics:
                 _numbers(metrics, name, (), where)
         for name in ("partner_return", "partner_probability"):

@@ -17,7 +17,7 @@ from jaxscope.files import write_text
 from jaxscope.method import Method
 from jaxscope.types import Environment
 
-FORMAT = 2
+FORMAT = 3
 METHODS = "jaxscope.zsc"
 _PACKAGES = ("jaxscope", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 

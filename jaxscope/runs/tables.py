@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from jaxscope.evaluation.intervals import Interval, t_interval
-from jaxscope.runs.results import GROUPS, Judgement, labels, parse_judgement
+from jaxscope.evaluation.intervals import Interval, rounded, t_interval
+from jaxscope.runs.results import GROUPS, GroupResult, Judgement, Returns, labels, parse_judgement
 
 NOTHING = "-"
 TITLES = {"held-out": "Held-out partners", "training": "Training partners"}
@@ -48,9 +48,14 @@ def result_tables(evals: Sequence[Mapping[str, Any]]) -> list[Table]:
         here = [judgement for judgement in judgements if judgement.env == env]
         labelled = list(zip(labels([judgement.method for judgement in here]), here, strict=True))
         tables.append(_rich(headline_sheet(env, labelled)))
-        along = curve_sheet(f"{env}: along the run", labelled)
-        if along is not None:
-            tables.append(_rich(along))
+        tables += [
+            _rich(sheet)
+            for sheet in (
+                unshaped_sheet(f"{env}: without shaping", labelled),
+                curve_sheet(f"{env}: along the run", labelled),
+            )
+            if sheet is not None
+        ]
         for group in group_names(here):
             sheet = partner_sheet(f"{env}: {group_title(group).lower()}", group, labelled)
             tables.append(_rich(sheet.without("Behaviour", "Which script", *(["Method"] if len(here) == 1 else []))))
@@ -59,6 +64,19 @@ def result_tables(evals: Sequence[Mapping[str, Any]]) -> list[Table]:
 
 def headline_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet:
     """One row a method: intervals over training runs, at the last checkpoint."""
+    return _methods_sheet(title, labelled, lambda result: result)
+
+
+def unshaped_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet | None:
+    """The headline with the shaping left out of the returns, where an environment pays any."""
+    if not any(result.unshaped for _, judgement in labelled for result in judgement.groups.values()):
+        return None
+    return _methods_sheet(title, labelled, lambda result: result.unshaped)
+
+
+def _methods_sheet(
+    title: str, labelled: Sequence[tuple[str, Judgement]], pick: Callable[[GroupResult], Returns | None]
+) -> Sheet:
     columns = ["Method", "Runs", "Frames"]
     judgements = [judgement for _, judgement in labelled]
     found = group_names(judgements)
@@ -70,10 +88,10 @@ def headline_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> She
     for label, judgement in labelled:
         row = [label, str(judgement.runs), f"{judgement.frames:,}"]
         for group in groups:
-            result = judgement.groups.get(group)
-            row.append(str(result.mean_interval) if result else NOTHING)
+            returns = pick(judgement.groups[group]) if group in judgement.groups else None
+            row.append(str(returns.mean_interval) if returns else NOTHING)
             if group != "training":
-                row.append(str(result.worst_interval) if result else NOTHING)
+                row.append(str(returns.worst_interval) if returns else NOTHING)
         rows.append(tuple(row))
     return Sheet(title, tuple(columns), tuple(rows))
 
@@ -93,7 +111,9 @@ def partner_sheet(title: str, group: str, labelled: Sequence[tuple[str, Judgemen
     """One row a partner and method: intervals over training runs, over all seats and in each, and the bounds."""
     judged = [(label, judgement.groups[group]) for label, judgement in labelled if group in judgement.groups]
     seats = max(result.per_seat.shape[2] for _, result in judged)
-    columns = ["Partner", "Behaviour", "Method", "Return", *(f"Seat {seat}" for seat in range(seats))]
+    shaped = any(result.unshaped for _, result in judged)
+    columns = ["Partner", "Behaviour", "Method", "Return"]
+    columns += [*(["Unshaped"] if shaped else []), *(f"Seat {seat}" for seat in range(seats))]
     rows = []
     for name in partners_of(group, [judgement for _, judgement in labelled]):
         for label, result in judged:
@@ -101,11 +121,35 @@ def partner_sheet(title: str, group: str, labelled: Sequence[tuple[str, Judgemen
                 continue
             index = result.partners.index(name)
             row = [name, result.descriptions[index], label, str(t_interval(result.per_partner[:, index]))]
+            if shaped:
+                row.append(str(t_interval(result.unshaped.per_partner[:, index])) if result.unshaped else NOTHING)
             row += [str(t_interval(result.per_seat[:, index, seat])) for seat in range(result.per_seat.shape[2])]
             row += [NOTHING] * (seats - result.per_seat.shape[2])
             row += [_number(result.random[index]), _number(result.best_script[index])]
             rows.append((*row, result.best_script_name[index] or NOTHING))
     return Sheet(title, (*columns, "Random", "Best script", "Which script"), tuple(rows))
+
+
+def events_sheet(title: str, group: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet | None:
+    """One row a partner and method: how often each event happened an episode, by the learner + by its partners.
+
+    Events that never happened have no column.
+    """
+    judged = [(label, judgement.groups[group]) for label, judgement in labelled if group in judgement.groups]
+    kinds = [kind for _, result in judged for kind in (result.learner_events, result.partner_events)]
+    happened = dict.fromkeys(name for kind in kinds for name, counts in kind.items() if counts.any())
+    rows = []
+    for partner in partners_of(group, [judgement for _, judgement in labelled]):
+        for label, result in judged:
+            if partner in result.partners:
+                counts = [_counts(result, name, result.partners.index(partner)) for name in happened]
+                rows.append((partner, label, *counts))
+    return Sheet(title, ("Partner", "Method", *happened), tuple(rows)) if happened else None
+
+
+def _counts(result: GroupResult, event: str, partner: int) -> str:
+    by = [kind.get(event) for kind in (result.learner_events, result.partner_events)]
+    return " + ".join(NOTHING if counts is None else f"{counts[:, partner].mean():.2f}" for counts in by)
 
 
 def group_names(judgements: Sequence[Judgement]) -> list[str]:
@@ -150,7 +194,7 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _number(value: float) -> str:
-    return NOTHING if np.isnan(value) else f"{value:.3f}"
+    return NOTHING if np.isnan(value) else rounded(value)
 
 
 def _rich(sheet: Sheet) -> Table:

@@ -84,7 +84,7 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
     after = Learner(params, opt_state, play, population, key, learner.iteration + 1)
     met = jnp.where(population.episodes > 0, population.mean_return, jnp.nan)  # nothing is shown of those never met
     of_partners = {"partner_return": met, "partner_probability": law}
-    return after, Metrics(means, ppo.episode_totals(episodes), of_partners)
+    return after, Metrics(means, ppo.episode_totals(env, episodes), of_partners)
 
 
 def _period(cfg: Config, env: Environment, learner: Learner):

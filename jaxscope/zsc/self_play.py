@@ -56,4 +56,4 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
     )
     params, opt_state, means = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
     after = Learner(params, opt_state, play, None, key, learner.iteration + 1)
-    return after, Metrics(means, ppo.episode_totals(episodes), {})
+    return after, Metrics(means, ppo.episode_totals(env, episodes), {})
