@@ -15,11 +15,12 @@ from einops import rearrange
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxscope import losses, returns, rollout
+from jaxscope import losses, returns, reward_scale, rollout
 from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
 from jaxscope.metrics import EpisodeTotals
 from jaxscope.placement import spread
 from jaxscope.population import Population
+from jaxscope.reward_scale import RewardScale
 from jaxscope.rollout import Episodes, Play, Trajectory
 from jaxscope.types import Environment, PyTree
 
@@ -60,6 +61,8 @@ class PPOConfig:
     """Let the value of what would follow stand in where a time limit cut an episode."""
     shaping_frames: int | None = None
     """Frames over which shaped rewards fade linearly to nothing, where the environment has any; none: they stay."""
+    scale_rewards: bool = False
+    """Divide rewards by the running spread of discounted returns before learning from them."""
     network: NetworkConfig = NetworkConfig()
     """Sizes of the actor-critic."""
 
@@ -123,6 +126,7 @@ class Learner(NamedTuple):
     population: Population | None  # the partners met; None in self-play
     key: PRNGKeyArray
     iteration: Int[Array, ""]
+    reward_scale: RewardScale | None  # None: rewards are learned from as they are
 
 
 class Batch(NamedTuple):
@@ -172,11 +176,40 @@ def advantages(cfg: PPOConfig, trajectory: Trajectory) -> Float[Array, "T R"]:
     return returns.gae(t.reward, t.act.value, t.next_value, terminated, t.truncated, cfg.gamma, cfg.gae_lambda)
 
 
+def init(
+    cfg: PPOConfig,
+    env: Environment,
+    play: Play,
+    population: Population | None,
+    params_key: PRNGKeyArray,
+    learner_key: PRNGKeyArray,
+) -> Learner:
+    """A learner before its first iteration, with the games that it will go on with."""
+    params = policy(cfg, env).init(params_key)
+    return Learner(
+        params=params,
+        opt_state=optimiser(cfg).init(params),
+        play=play,
+        population=population,
+        key=learner_key,
+        iteration=jnp.zeros((), jnp.int32),
+        reward_scale=reward_scale.begin(play.carry.shape[0]) if cfg.scale_rewards else None,
+    )
+
+
+def scaled(cfg: PPOConfig, scale: RewardScale | None, trajectory: Trajectory) -> tuple[RewardScale | None, Trajectory]:
+    """The rollout with its rewards in units of the spread of returns, where that is wanted."""
+    if scale is None:
+        return None, trajectory
+    scale = reward_scale.observe(scale, trajectory.reward, trajectory.reset, cfg.gamma)
+    return scale, trajectory._replace(reward=trajectory.reward / scale.spread)
+
+
 def update(
     cfg: PPOConfig, policy: RecurrentPolicy, learner: Learner, trajectory: Trajectory, key: PRNGKeyArray
-) -> tuple[PyTree, PyTree, Means]:
-    """Parameters and optimiser state after all epochs on one rollout, with mean metrics of the optimiser steps."""
-    trajectory = faded(cfg, trajectory, learner.iteration)
+) -> tuple[Learner, Means]:
+    """The learner after all epochs on one rollout, with mean metrics of the optimiser steps."""
+    scale, trajectory = scaled(cfg, learner.reward_scale, faded(cfg, trajectory, learner.iteration))
     batch = Batch(trajectory, advantages(cfg, trajectory))
     optim = optimiser(cfg)
 
@@ -196,7 +229,10 @@ def update(
     means = jax.tree.map(jnp.mean, metrics)
     if cfg.shaping_frames is not None:
         means["shaping_weight"] = shaping_weight(cfg, learner.iteration)
-    return params, opt_state, means
+    if scale is not None:
+        means["reward_spread"] = scale.spread
+    after = learner._replace(params=params, opt_state=opt_state, reward_scale=scale, iteration=learner.iteration + 1)
+    return after, means
 
 
 def shuffled(batch: Batch, minibatches: int, key: PRNGKeyArray) -> Batch:
@@ -252,4 +288,5 @@ def partition(learner: Learner) -> Learner:
         population=None if learner.population is None else whole,
         key=whole,
         iteration=whole,
+        reward_scale=None if learner.reward_scale is None else reward_scale.partition(),
     )

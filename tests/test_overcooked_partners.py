@@ -302,6 +302,31 @@ def test_pot_starter_only_starts(layout):
 
 
 @pytest.mark.parametrize("layout", OPEN)
+def test_pot_beginner_puts_one_ingredient_into_each_pot(layout):
+    for other in OPPONENTS:
+        games = play("pot-beginner", other, layout)
+        assert total(games, ["pot_start", "dish_pickup", "soup_pickup", "soup_delivery"]) == 0
+    alone = play("pot-beginner", "stay", layout)
+    assert (count(alone, "potting_onion") == len(pots_of(layout))).all()
+    served = play("pot-beginner", "greedy", layout)
+    assert (count(served, "potting_onion") >= 2).all()
+    assert (count(served, "potting_onion", seat=1) >= count(served, "potting_onion")).all()
+    assert (count(served, "valid_delivery", seat=1) >= 2).all()
+
+
+@pytest.mark.parametrize("layout", OPEN)
+def test_late_server_fetches_dishes_for_what_is_done(layout):
+    for other in OPPONENTS:
+        assert total(play("late-server", other, layout), [*FILLS, "pot_start", "onion_pickup"]) == 0
+    games = play("late-server", "fill-and-start", layout)
+    assert (count(games, "valid_delivery") >= 4).all()
+    takes_dish = games.events["dish_pickup"][..., 0] > 0
+    assert objects.is_done(games.states.contents).any(-1)[takes_dish].all()
+    ready = play("late-server", "stay", layout, "ready")
+    assert (count(ready, "valid_delivery") == len(pots_of(layout))).all()
+
+
+@pytest.mark.parametrize("layout", OPEN)
 def test_dish_runner_puts_dishes_near_pots(layout):
     for other in OPPONENTS:
         games = play("dish-runner", other, layout)

@@ -39,18 +39,10 @@ def init(
     if population is None or not policies:
         raise ValueError("popplay needs at least one partner")
     params_key, play_key, learner_key = jax.random.split(key, 3)
-    learned = policy(cfg, env)
-    params = learned.init(params_key)
-    return Learner(
-        params=params,
-        opt_state=ppo.optimiser(cfg.ppo).init(params),
-        play=rollout.begin_with_partners(
-            env, learned, policies, population, cfg.partnering, cfg.ppo.num_envs, play_key
-        ),
-        population=population,
-        key=learner_key,
-        iteration=jnp.zeros((), jnp.int32),
+    play = rollout.begin_with_partners(
+        env, policy(cfg, env), policies, population, cfg.partnering, cfg.ppo.num_envs, play_key
     )
+    return ppo.init(cfg.ppo, env, play, population, params_key, learner_key)
 
 
 def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner) -> tuple[Learner, Metrics]:
@@ -75,13 +67,13 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
         play_key,
         closing,
     )
-    params, opt_state, means = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
+    after, means = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
     flat = jax.tree.map(jnp.ravel, episodes)
     population = learner.population.tally(flat.partner, flat.team_return, flat.counted)
     # A mean over part of a period would favour what ends early; environments on their own have no period.
     due = closing if cfg.partnering.dispatch == "block" else jnp.ones((), bool)
     population = jax.tree.map(lambda new, old: jnp.where(due, new, old), population.settle(), population)
-    after = Learner(params, opt_state, play, population, key, learner.iteration + 1)
+    after = after._replace(play=play, population=population, key=key)
     met = jnp.where(population.episodes > 0, population.mean_return, jnp.nan)  # nothing is shown of those never met
     of_partners = {"partner_return": met, "partner_probability": law}
     return after, Metrics(means, ppo.episode_totals(env, episodes), of_partners)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from jaxscope import ppo, rollout
@@ -35,15 +34,8 @@ def init(
     """A learner before its first iteration."""
     del policies, population
     params_key, play_key, learner_key = jax.random.split(key, 3)
-    params = policy(cfg, env).init(params_key)
-    return Learner(
-        params=params,
-        opt_state=ppo.optimiser(cfg.ppo).init(params),
-        play=rollout.begin_self_play(env, policy(cfg, env), cfg.ppo.num_envs, play_key),
-        population=None,
-        key=learner_key,
-        iteration=jnp.zeros((), jnp.int32),
-    )
+    play = rollout.begin_self_play(env, policy(cfg, env), cfg.ppo.num_envs, play_key)
+    return ppo.init(cfg.ppo, env, play, None, params_key, learner_key)
 
 
 def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learner: Learner) -> tuple[Learner, Metrics]:
@@ -54,6 +46,5 @@ def iteration(cfg: Config, env: Environment, policies: tuple[Policy, ...], learn
     play, trajectory, episodes = rollout.self_play(
         env, learned, learner.params, learner.play, cfg.ppo.num_steps, play_key
     )
-    params, opt_state, means = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
-    after = Learner(params, opt_state, play, None, key, learner.iteration + 1)
-    return after, Metrics(means, ppo.episode_totals(env, episodes), {})
+    after, means = ppo.update(cfg.ppo, learned, learner, trajectory, update_key)
+    return after._replace(play=play, key=key), Metrics(means, ppo.episode_totals(env, episodes), {})

@@ -1,0 +1,60 @@
+"""Rewards divided by the running spread of discounted returns, so that one setting of a learner fits every game.
+
+The critic's loss and its clip range are in units of the return. Only the size of rewards changes, never their sign or
+zero, so the aim stays the same. Returns that are shown are the environment's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec
+from jaxtyping import Array, Bool, Float
+
+from jaxscope.placement import ENVIRONMENTS
+
+
+class RewardScale(NamedTuple):
+    """Statistics of the discounted return that every row has had so far in its episode."""
+
+    running: Float[Array, " R"]  # that return, up to the last step seen
+    count: Float[Array, ""]  # steps seen
+    mean: Float[Array, ""]
+    squares: Float[Array, ""]  # sum of squared deviations from the mean
+
+    @property
+    def spread(self) -> Float[Array, ""]:
+        """The standard deviation; 1 while there is none."""
+        variance = self.squares / jnp.maximum(self.count, 1.0)
+        return jnp.where(variance > 0, jnp.sqrt(variance), 1.0)
+
+
+def begin(rows: int) -> RewardScale:
+    """Nothing seen yet."""
+    return RewardScale(jnp.zeros(rows), *(jnp.zeros(()) for _ in range(3)))
+
+
+def partition() -> RewardScale:
+    """Which axes hold environments."""
+    whole: Any = PartitionSpec()
+    rows: Any = PartitionSpec(ENVIRONMENTS)
+    return RewardScale(running=rows, count=whole, mean=whole, squares=whole)
+
+
+def observe(scale: RewardScale, reward: Float[Array, "T R"], reset: Bool[Array, "T R"], gamma: float) -> RewardScale:
+    """The statistics after a rollout; `reset` says which steps begin an episode."""
+
+    def step(running: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
+        reward_t, reset_t = inputs
+        running = gamma * jnp.where(reset_t, 0.0, running) + reward_t
+        return running, running
+
+    running, seen = jax.lax.scan(step, scale.running, (reward, reset))
+    # Statistics of two parts joined (Chan et al. 1979), since sums of squares lose their digits.
+    count = jnp.float32(seen.size)
+    total = scale.count + count
+    apart = seen.mean() - scale.mean
+    squares = scale.squares + ((seen - seen.mean()) ** 2).sum() + apart**2 * scale.count * count / total
+    return RewardScale(running, total, scale.mean + apart * count / total, squares)
