@@ -22,11 +22,11 @@ from jaxscope.types import Actions, Environment, Observations
 from . import (
     _overcooked_features,
     _overcooked_grid,
-    _overcooked_kitchen,
     _overcooked_recipes,
     _overcooked_render,
     _overcooked_start,
 )
+from . import _overcooked_kitchen as kitchens
 from . import _overcooked_objects as objects
 from ._overcooked_dynamics import EAST, INTERACT, NORTH, SOUTH, STAY, WEST, Step, step
 from ._overcooked_events import OUR_EVENTS, REFERENCE_EVENTS, events  # noqa: F401
@@ -134,7 +134,7 @@ class Overcooked(Environment):
 
     def __post_init__(self) -> None:
         # Drawings of the same kitchen are the same setting, so that the environment of a name equals its own.
-        object.__setattr__(self, "layout", _overcooked_kitchen.canonical(self.layout))
+        object.__setattr__(self, "layout", kitchens.canonical(self.layout))
         for broken, problem in self._rules():
             if broken:
                 raise ValueError(f"Overcooked: {problem}")
@@ -192,9 +192,9 @@ class Overcooked(Environment):
         return len(self.kitchen.starts)
 
     @property
-    def kitchen(self) -> _overcooked_kitchen.Kitchen:
+    def kitchen(self) -> kitchens.Kitchen:
         """The first of the layouts, to look things up that all share."""
-        return _overcooked_kitchen.kitchen(self.layouts[0])
+        return kitchens.kitchen(self.layouts[0])
 
     @property
     def width(self) -> int:
@@ -288,6 +288,6 @@ def parse(variant: str) -> Overcooked:
     if not layout:
         raise ValueError(f"Overcooked needs a layout, one of {', '.join(LAYOUTS)}")
     if layout.endswith((".layout", ".txt")):
-        layout, of_file = _overcooked_kitchen.read_file(layout)
+        layout, of_file = kitchens.read_file(layout)
         options = options_in_names.check(of_file, Overcooked, "overcooked", but=("layout",)) | options
     return Overcooked(layout, **options)

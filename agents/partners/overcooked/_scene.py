@@ -14,8 +14,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 from jaxscope.agents.partners.overcooked import _ways
 from jaxscope.agents.partners.overcooked._soups import COMPLETE, ONION_WANTED, TOMATO_WANTED, needs
 from jaxscope.agents.partners.overcooked._ways import AT_HAND, NEVER
-from jaxscope.envs.overcooked import EAST, NORTH, SOUTH, WEST, Overcooked, objects
-from jaxscope.envs.overcooked import _overcooked_kitchen as kitchens
+from jaxscope.envs.overcooked import EAST, NORTH, SOUTH, WEST, Overcooked, kitchens, objects
 from jaxscope.types import View
 
 Way = Int[Array, ""]  # see `_ways`

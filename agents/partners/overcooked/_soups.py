@@ -7,8 +7,7 @@ import functools
 import numpy as np
 from jaxtyping import Int
 
-from jaxscope.envs.overcooked import Overcooked, objects, tables
-from jaxscope.envs.overcooked import _overcooked_kitchen as kitchens
+from jaxscope.envs.overcooked import Overcooked, kitchens, objects, tables
 
 ONION_WANTED, TOMATO_WANTED, COMPLETE = 1, 2, 4
 

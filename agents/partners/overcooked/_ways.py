@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from jaxscope.envs.overcooked import INTERACT, STAY
-from jaxscope.envs.overcooked import _overcooked_kitchen as kitchens
+from jaxscope.envs.overcooked import INTERACT, STAY, kitchens
 
 ACTION_BITS = 3
 COST_SHIFT = 15
