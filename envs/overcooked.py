@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped, UInt8
 
 from jaxscope import options_in_names
 from jaxscope.spaces import Box, Discrete
@@ -261,9 +261,16 @@ class Overcooked(Environment):
         return jnp.stack(sparse), jnp.stack(shaped)
 
     def get_obs(self, state: State) -> Observations:
-        here = Here(_tables(self), state.layout)
+        views = self._views(state)
+        return {agent: views[seat] for seat, agent in enumerate(self.agents)}
+
+    def by_seat(self, obs: Observations, state: State) -> Shaped[Array, "A *o"]:
+        del obs
+        return self._views(state)
+
+    def _views(self, state: State) -> Shaped[Array, "A *o"]:
         observe = _overcooked_grid.layers if self.observation == "grid" else _overcooked_features.features
-        return dict(zip(self.agents, observe(self, here, state), strict=True))
+        return observe(self, Here(_tables(self), state.layout), state)
 
     def render(self, state: State) -> UInt8[np.ndarray, "height width 3"]:
         """A picture of one state, with the chefs, what they hold, and what the pots hold and still cook."""
