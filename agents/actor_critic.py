@@ -15,10 +15,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from jaxscope.agents.dense import linear
 from jaxscope.agents.distributions import Categorical
-from jaxscope.agents.encoders import Encoder, encoder
+from jaxscope.agents.encoders import Encoder, Support, encoder
 from jaxscope.agents.gru import GRU
 from jaxscope.agents.initialisers import orthogonal
-from jaxscope.spaces import Discrete, Space
+from jaxscope.spaces import Box, Discrete, Space
 from jaxscope.types import Environment, PyTree, View
 
 Memory = Literal["gru", "none"]
@@ -51,9 +51,11 @@ class NetworkConfig:
 class ActorCritic(nnx.Module):
     """Observation -> encoder -> GRU, if any -> (logits, value)."""
 
-    def __init__(self, obs_shape: tuple[int, ...], num_actions: int, config: NetworkConfig, *, rngs: nnx.Rngs):
+    def __init__(
+        self, obs_shape: tuple[int, ...], support: Support, num_actions: int, config: NetworkConfig, *, rngs: nnx.Rngs
+    ):
         hidden, root2 = config.hidden, orthogonal(math.sqrt(2.0))
-        self.encoder = encoder(config.encoder, obs_shape, hidden, rngs=rngs)
+        self.encoder = encoder(config.encoder, obs_shape, support, hidden, rngs=rngs)
         self.gru = GRU(hidden, hidden, rngs=rngs) if config.memory == "gru" else None
         self.actor_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
         self.actor = nnx.Linear(hidden, num_actions, kernel_init=orthogonal(0.01), rngs=rngs)
@@ -100,11 +102,14 @@ class RecurrentPolicy:
     obs_shape: tuple[int, ...]
     actions: Space
     network: NetworkConfig = NetworkConfig()
+    support: Support = None
 
     @classmethod
     def of(cls, env: Environment, network: NetworkConfig | None = None) -> RecurrentPolicy:
         """The policy that fits an environment's spaces."""
-        return cls(env.observation_space().shape, env.action_space(), network or NetworkConfig())
+        space = env.observation_space()
+        support = space.support if isinstance(space, Box) else None
+        return cls(space.shape, env.action_space(), network or NetworkConfig(), support)
 
     def __post_init__(self) -> None:
         if not isinstance(self.actions, Discrete):
@@ -163,7 +168,7 @@ class RecurrentPolicy:
     def _module(self, rngs: nnx.Rngs) -> ActorCritic:
         actions = self.actions
         assert isinstance(actions, Discrete)
-        return ActorCritic(self.obs_shape, actions.n, self.network, rngs=rngs)
+        return ActorCritic(self.obs_shape, self.support, actions.n, self.network, rngs=rngs)
 
     def _bind(self, params: PyTree) -> ActorCritic:
         graph, structure = _abstract(self)

@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Array, Int, Integer, UInt32
 
 from . import _overcooked_objects as objects
-from ._overcooked_tables import STATIC_LAYERS, Here
+from ._overcooked_kitchen import COUNTER, POT
+from ._overcooked_tables import STATIC_LAYERS, Here, Tables
 
 if TYPE_CHECKING:
     from .overcooked import Overcooked, State
@@ -30,6 +31,20 @@ _WORD = 32
 
 def num_layers(num_agents: int) -> int:
     return 5 * num_agents + len(STATIC_LAYERS) + len(objects.LAYERS) + 1
+
+
+def support(num_agents: int, tables: Tables) -> tuple[int, ...]:
+    """Entries of the flattened observation that can differ from 0, whatever the players do.
+
+    Players stand on floor, soups are in the making in pots, and things lie on counters or are held.
+    """
+    here = {kind: (tables.static >> bit & 1).astype(bool) for bit, kind in enumerate(STATIC_LAYERS)}  # [L, C] each
+    floor = tables.static == 0
+    things = floor | here[COUNTER]
+    by_object = {"waiting": here[POT], "cooking": here[POT], "soup": things | here[POT], "loose": things}
+    objects_at = [by_object[kind] for kind in objects.LAYER_KINDS]
+    possible = [floor] * (5 * num_agents) + [*here.values()] + objects_at + [np.ones_like(floor)]
+    return tuple(np.flatnonzero(np.stack(possible, -1).any(0)).tolist())
 
 
 def layers(env: Overcooked, here: Here, state: State) -> Integer[Array, "A W H layers"]:

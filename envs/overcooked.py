@@ -205,14 +205,7 @@ class Overcooked(Environment):
 
     def observation_space(self, agent: str | None = None) -> Box:
         del agent
-        longest = int(_tables(self).cook_time.max())
-        if self.observation == "grid":
-            shape = (self.width, self.height, _overcooked_grid.num_layers(self.num_agents))
-            highest = max(longest, self.max_num_ingredients)
-            return Box(0, highest, shape, integer=True, byte=highest <= 255)
-        farthest = max(self.width, self.height)
-        length = _overcooked_features.length(self.num_agents, self.num_pots)
-        return Box(-farthest, max(farthest, longest, self.max_num_ingredients), (length,))
+        return _observation_space(self)
 
     def action_space(self, agent: str | None = None) -> Discrete:
         del agent
@@ -280,6 +273,19 @@ class Overcooked(Environment):
 @functools.cache
 def _tables(env: Overcooked) -> Tables:
     return tables(env)
+
+
+@functools.cache
+def _observation_space(env: Overcooked) -> Box:
+    longest = int(_tables(env).cook_time.max())
+    if env.observation == "grid":
+        shape = (env.width, env.height, _overcooked_grid.num_layers(env.num_agents))
+        highest = max(longest, env.max_num_ingredients)
+        support = _overcooked_grid.support(env.num_agents, _tables(env))
+        return Box(0, highest, shape, integer=True, byte=highest <= 255, support=support)
+    farthest = max(env.width, env.height)
+    length = _overcooked_features.length(env.num_agents, env.num_pots)
+    return Box(-farthest, max(farthest, longest, env.max_num_ingredients), (length,))
 
 
 def parse(variant: str) -> Overcooked:
