@@ -108,7 +108,7 @@ def _shifted(word: UInt32[Array, "*c"], by: int) -> UInt32[Array, "*c"]:
 
 
 def _unpacking(num_agents: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For every word, by layer `[1, 1, layers]`: how far to shift it and what to keep then, nothing if it is of another.
+    """For every word, by layer `[1, 1, layers]`: how far to shift it and what to keep then, nothing if of another.
 
     Adding up all words costs XLA less than choosing one by layer, which it does not turn into vector instructions.
     """

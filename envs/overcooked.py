@@ -257,11 +257,11 @@ class Overcooked(Environment):
         views = self._views(state)
         return {agent: views[seat] for seat, agent in enumerate(self.agents)}
 
-    def by_seat(self, obs: Observations, state: State) -> Shaped[Array, "A *o"]:
+    def by_seat(self, obs: Observations, state: State) -> Shaped[Array, "A ..."]:
         del obs
         return self._views(state)
 
-    def _views(self, state: State) -> Shaped[Array, "A *o"]:
+    def _views(self, state: State) -> Shaped[Array, "A ..."]:
         observe = _overcooked_grid.layers if self.observation == "grid" else _overcooked_features.features
         return observe(self, Here(_tables(self), state.layout), state)
 

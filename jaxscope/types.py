@@ -107,7 +107,7 @@ class Environment(abc.ABC):
     def get_obs(self, state: PyTree) -> Observations:
         """The observations of all agents in `state`."""
 
-    def by_seat(self, obs: Observations, state: PyTree) -> Shaped[Array, "A *o"]:
+    def by_seat(self, obs: Observations, state: PyTree) -> Shaped[Array, "A ..."]:
         """`obs`, the observations of all agents in `state`, as one array.
 
         An environment that computes them for all agents at once overrides this to give that array. On CPU that can be
