@@ -1,4 +1,4 @@
-"""The recurrent actor-critic: an encoder, a GRU, an actor head and a critic head."""
+"""The actor-critic: an encoder, a GRU unless it goes without memory, an actor head and a critic head."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +15,13 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from jaxscope.agents.dense import linear
 from jaxscope.agents.distributions import Categorical
-from jaxscope.agents.encoders import Encoder, encoder
+from jaxscope.agents.encoders import Encoder, Support, encoder
 from jaxscope.agents.gru import GRU
 from jaxscope.agents.initialisers import orthogonal
-from jaxscope.spaces import Discrete, Space
+from jaxscope.spaces import Box, Discrete, Space
 from jaxscope.types import Environment, PyTree, View
+
+Memory = Literal["gru", "none"]
 
 
 @dataclass(frozen=True)
@@ -28,27 +30,50 @@ class NetworkConfig:
 
     hidden: int = 64
     """Units of the encoder, of the GRU and of each head."""
+    memory: Memory = "gru"
+    """`gru`: a recurrent state over the episode; `none`: decisions from the present observation alone."""
     encoder: Encoder = "dense"
     """`dense`: one layer over the flattened observation; `conv`: convolutions, for grids of cells with features."""
 
     def __post_init__(self) -> None:
         if self.hidden < 1:
             raise ValueError(f"network hidden = {self.hidden}: must be at least 1")
-        if self.encoder not in get_args(Encoder):
-            raise ValueError(f"network encoder = {self.encoder!r}: must be one of {', '.join(get_args(Encoder))}")
+        for name, kinds in (("memory", get_args(Memory)), ("encoder", get_args(Encoder))):
+            if getattr(self, name) not in kinds:
+                raise ValueError(f"network {name} = {getattr(self, name)!r}: must be one of {', '.join(kinds)}")
+
+    @property
+    def carry(self) -> int:
+        """Numbers in the recurrent state: without memory one, always 0, as checkpoints take no empty arrays."""
+        return self.hidden if self.memory == "gru" else 1
 
 
 class ActorCritic(nnx.Module):
-    """Observation -> encoder -> GRU -> (logits, value)."""
+    """Observation -> encoder -> GRU, if any -> (logits, value)."""
 
-    def __init__(self, obs_shape: tuple[int, ...], num_actions: int, config: NetworkConfig, *, rngs: nnx.Rngs):
+    def __init__(
+        self, obs_shape: tuple[int, ...], support: Support, num_actions: int, config: NetworkConfig, *, rngs: nnx.Rngs
+    ):
         hidden, root2 = config.hidden, orthogonal(math.sqrt(2.0))
-        self.encoder = encoder(config.encoder, obs_shape, hidden, rngs=rngs)
-        self.gru = GRU(hidden, hidden, rngs=rngs)
+        self.encoder = encoder(config.encoder, obs_shape, support, hidden, rngs=rngs)
+        self.gru = GRU(hidden, hidden, rngs=rngs) if config.memory == "gru" else None
         self.actor_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
         self.actor = nnx.Linear(hidden, num_actions, kernel_init=orthogonal(0.01), rngs=rngs)
         self.critic_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
         self.critic = nnx.Linear(hidden, 1, kernel_init=orthogonal(1.0), rngs=rngs)
+
+    def step(self, carry: Float[Array, "*b c"], obs: Array) -> tuple[Float[Array, "*b c"], Float[Array, "*b h"]]:
+        """The next recurrent state, and what the heads are given."""
+        features = self.encode(obs)
+        if self.gru is None:
+            return carry, features
+        carry = self.gru.step(carry, features)
+        return carry, carry
+
+    def unroll(self, carry: Float[Array, "R c"], obs: Array, reset: Bool[Array, "T R"]) -> Float[Array, "T R h"]:
+        """What the heads are given after each step of a sequence."""
+        features = self.encode(obs)
+        return features if self.gru is None else self.gru.unroll(carry, features, reset)
 
     def encode(self, obs: Array) -> Float[Array, "*b h"]:
         return self.encoder(obs.astype(jnp.float32))
@@ -77,11 +102,14 @@ class RecurrentPolicy:
     obs_shape: tuple[int, ...]
     actions: Space
     network: NetworkConfig = NetworkConfig()
+    support: Support = None
 
     @classmethod
     def of(cls, env: Environment, network: NetworkConfig | None = None) -> RecurrentPolicy:
         """The policy that fits an environment's spaces."""
-        return cls(env.observation_space().shape, env.action_space(), network or NetworkConfig())
+        space = env.observation_space()
+        support = space.support if isinstance(space, Box) else None
+        return cls(space.shape, env.action_space(), network or NetworkConfig(), support)
 
     def __post_init__(self) -> None:
         if not isinstance(self.actions, Discrete):
@@ -100,9 +128,9 @@ class RecurrentPolicy:
         """What `restore` needs beside the environment."""
         return {"network": dataclasses.asdict(self.network)}
 
-    def initial_carry(self, rows: int) -> Float[Array, "rows h"]:
+    def initial_carry(self, rows: int) -> Float[Array, "rows c"]:
         """Recurrent state before the first step, zeros."""
-        return jnp.zeros((rows, self.network.hidden))
+        return jnp.zeros((rows, self.network.carry))
 
     def step(
         self, params: PyTree, carry: Array, obs: Float[Array, "R ..."], reset: Bool[Array, " R"], key: PRNGKeyArray
@@ -121,26 +149,26 @@ class RecurrentPolicy:
     ) -> tuple[Categorical, Float[Array, "T R"]]:
         """Replay whole sequences from their stored first recurrent state."""
         net = self._bind(params)
-        return net.heads(net.gru.unroll(carry, net.encode(obs), reset))
+        return net.heads(net.unroll(carry, obs, reset))
 
     def initial_memory(self, params: PyTree) -> Array:
         del params
-        return jnp.zeros((self.network.hidden,))
+        return jnp.zeros((self.network.carry,))
 
     def act(self, params: PyTree, memory: Array, view: View, key: PRNGKeyArray) -> tuple[Array, Array]:
         net = self._bind(params)
-        memory = net.gru.step(memory, net.encode(view.obs))
-        return net.heads(memory)[0].sample(key), memory
+        memory, features = net.step(memory, view.obs)
+        return net.heads(features)[0].sample(key), memory
 
     def _forward(self, params, carry, obs, reset):
         net = self._bind(params)
-        carry = net.gru.step(jnp.where(reset[:, None], 0.0, carry), net.encode(obs))
-        return carry, *net.heads(carry)
+        carry, features = net.step(jnp.where(reset[:, None], 0.0, carry), obs)
+        return carry, *net.heads(features)
 
     def _module(self, rngs: nnx.Rngs) -> ActorCritic:
         actions = self.actions
         assert isinstance(actions, Discrete)
-        return ActorCritic(self.obs_shape, actions.n, self.network, rngs=rngs)
+        return ActorCritic(self.obs_shape, self.support, actions.n, self.network, rngs=rngs)
 
     def _bind(self, params: PyTree) -> ActorCritic:
         graph, structure = _abstract(self)

@@ -6,25 +6,35 @@ import math
 from typing import Literal
 
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jaxtyping import Array, Float
 
-from jaxscope.agents.dense import linear
+from jaxscope.agents.dense import dense, linear
 from jaxscope.agents.initialisers import orthogonal
 
 Encoder = Literal["dense", "conv"]
+Support = tuple[int, ...] | None  # as in `Box`
 _ROOT2 = math.sqrt(2.0)
 
 
 class DenseEncoder(nnx.Module):
-    """One layer over an observation of any shape, flattened."""
+    """One layer over an observation of any shape, flattened; entries outside of the space's support cost nothing."""
 
-    def __init__(self, obs_shape: tuple[int, ...], hidden: int, *, rngs: nnx.Rngs):
+    def __init__(self, obs_shape: tuple[int, ...], support: Support, hidden: int, *, rngs: nnx.Rngs):
         self.obs_shape = obs_shape
+        self.support = support
         self.layer = nnx.Linear(math.prod(obs_shape), hidden, kernel_init=orthogonal(_ROOT2), rngs=rngs)
 
     def __call__(self, obs: Float[Array, "*b *o"]) -> Float[Array, "*b h"]:
-        return nnx.relu(linear(self.layer, _flat(obs, len(self.obs_shape))))
+        flat = _flat(obs, len(self.obs_shape))
+        if self.support is None:
+            return nnx.relu(linear(self.layer, flat))
+        assert self.layer.bias is not None
+        some = np.array(self.support, np.int32)
+        kernel = self.layer.kernel[...].at[some].get(mode="promise_in_bounds", unique_indices=True)
+        flat = flat.at[..., some].get(mode="promise_in_bounds", unique_indices=True)
+        return nnx.relu(dense(flat, kernel, self.layer.bias[...]))
 
 
 class ConvEncoder(nnx.Module):
@@ -48,9 +58,13 @@ class ConvEncoder(nnx.Module):
         return nnx.relu(linear(self.layer, _flat(obs, 3)))
 
 
-def encoder(kind: Encoder, obs_shape: tuple[int, ...], hidden: int, *, rngs: nnx.Rngs) -> DenseEncoder | ConvEncoder:
-    """The encoder of a kind for observations of a shape."""
-    return {"dense": DenseEncoder, "conv": ConvEncoder}[kind](obs_shape, hidden, rngs=rngs)
+def encoder(
+    kind: Encoder, obs_shape: tuple[int, ...], support: Support, hidden: int, *, rngs: nnx.Rngs
+) -> DenseEncoder | ConvEncoder:
+    """The encoder of a kind for observations of a shape, of which entries outside of `support` are always 0."""
+    if kind == "conv":
+        return ConvEncoder(obs_shape, hidden, rngs=rngs)
+    return DenseEncoder(obs_shape, support, hidden, rngs=rngs)
 
 
 def neighbourhoods(x: Float[Array, "*b w h f"]) -> Float[Array, "*b w h 9f"]:

@@ -25,7 +25,7 @@ def contender(how: str, num_envs: int, partners: int, block: int) -> Contender:
     members = [policy.init(jax.random.key(index)) for index in range(partners)]
     population = Population.stack(members)
     obs, state = rollout.reset_envs(env, num_envs, jax.random.key(0))
-    view = View(obs[:1].astype(jnp.float32), state, jnp.zeros((1, num_envs), jnp.int32))
+    view = View(obs[None, :, 0].astype(jnp.float32), state, jnp.zeros((1, num_envs), jnp.int32))
     ids = jax.random.randint(jax.random.key(1), (num_envs // block,), 0, partners)
     if how == "gather":
         ids = jnp.repeat(ids, block)

@@ -41,7 +41,7 @@ def length(num_agents: int, num_pots: int) -> int:
     return num_agents * (PER_PLAYER + PER_POT * num_pots) + 2 * (num_agents - 1) + 2
 
 
-def features(env: Overcooked, here: Here, state: State) -> list[Float[Array, " length"]]:
+def features(env: Overcooked, here: Here, state: State) -> Float[Array, "A length"]:
     """The observation of every player."""
     pots = _pots(env, here, state)
     blocks = [_player(env, here, state, seat, pots) for seat in range(env.num_agents)]
@@ -51,7 +51,7 @@ def features(env: Overcooked, here: Here, state: State) -> list[Float[Array, " l
         others = [other for other in range(env.num_agents) if other != seat]
         away = [position[other] - position[seat] for other in others]
         views.append(jnp.concatenate([blocks[seat], *(blocks[other] for other in others), *away, position[seat]]))
-    return views
+    return jnp.stack(views)
 
 
 def _pots(env: Overcooked, here: Here, state: State) -> Float[Array, "P 10"]:

@@ -26,6 +26,8 @@ TOMATO = 1 << 28
 
 #: First bit and number of bits of every object layer, in the order of the observation's layers 16 to 24.
 LAYERS = ((0, 3), (3, 3), (6, 3), (9, 3), (12, 13), (25, 1), (26, 1), (27, 1), (28, 1))
+#: Where these can show: an unstarted pot's ingredients, a started soup, one that still cooks, or a loose thing.
+LAYER_KINDS = ("waiting", "waiting", "soup", "soup", "cooking", "soup", "loose", "loose", "loose")
 #: Number of recipes that `counts` tells apart, impossible ones included.
 RECIPES = 64
 MOST_INGREDIENTS = 7

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped, UInt8
 
 from jaxscope import options_in_names
 from jaxscope.spaces import Box, Discrete
@@ -206,14 +206,7 @@ class Overcooked(Environment):
 
     def observation_space(self, agent: str | None = None) -> Box:
         del agent
-        longest = int(_tables(self).cook_time.max())
-        if self.observation == "grid":
-            shape = (self.width, self.height, _overcooked_grid.num_layers(self.num_agents))
-            highest = max(longest, self.max_num_ingredients)
-            return Box(0, highest, shape, integer=True, byte=highest <= 255)
-        farthest = max(self.width, self.height)
-        length = _overcooked_features.length(self.num_agents, self.num_pots)
-        return Box(-farthest, max(farthest, longest, self.max_num_ingredients), (length,))
+        return _observation_space(self)
 
     def action_space(self, agent: str | None = None) -> Discrete:
         del agent
@@ -262,9 +255,16 @@ class Overcooked(Environment):
         return jnp.stack(sparse), jnp.stack(shaped)
 
     def get_obs(self, state: State) -> Observations:
-        here = Here(_tables(self), state.layout)
+        views = self._views(state)
+        return {agent: views[seat] for seat, agent in enumerate(self.agents)}
+
+    def by_seat(self, obs: Observations, state: State) -> Shaped[Array, "A ..."]:
+        del obs
+        return self._views(state)
+
+    def _views(self, state: State) -> Shaped[Array, "A ..."]:
         observe = _overcooked_grid.layers if self.observation == "grid" else _overcooked_features.features
-        return dict(zip(self.agents, observe(self, here, state), strict=True))
+        return observe(self, Here(_tables(self), state.layout), state)
 
     def render(self, state: State) -> UInt8[np.ndarray, "height width 3"]:
         """A picture of one state, with the chefs, what they hold, and what the pots hold and still cook."""
@@ -274,6 +274,19 @@ class Overcooked(Environment):
 @functools.cache
 def _tables(env: Overcooked) -> Tables:
     return tables(env)
+
+
+@functools.cache
+def _observation_space(env: Overcooked) -> Box:
+    longest = int(_tables(env).cook_time.max())
+    if env.observation == "grid":
+        shape = (env.width, env.height, _overcooked_grid.num_layers(env.num_agents))
+        highest = max(longest, env.max_num_ingredients)
+        support = _overcooked_grid.support(env.num_agents, _tables(env))
+        return Box(0, highest, shape, integer=True, byte=highest <= 255, support=support)
+    farthest = max(env.width, env.height)
+    length = _overcooked_features.length(env.num_agents, env.num_pots)
+    return Box(-farthest, max(farthest, longest, env.max_num_ingredients), (length,))
 
 
 def parse(variant: str) -> Overcooked:

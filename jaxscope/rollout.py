@@ -28,7 +28,7 @@ class Play(NamedTuple):
     """Games in progress: all that a rollout continues from."""
 
     env_state: PyTree  # [B, ...]
-    obs: Float[Array, "A B *o"]
+    obs: Float[Array, "B A *o"]
     reset: Bool[Array, " B"]  # obs begins an episode
     carry: Float[Array, "R h"]  # the learner's recurrent state; R = B * A rows in self-play, B with partners
     episode_return: Float[Array, " B"]  # team return so far
@@ -66,8 +66,8 @@ class Stepped(NamedTuple):
     """One step of all environments."""
 
     env_state: PyTree
-    obs: Array  # [A, B, *o], after any reset
-    final_obs: Array  # [A, B, *o], before any reset
+    obs: Array  # [B, A, *o], after any reset
+    final_obs: Array  # [B, A, *o], before any reset
     reward: Float[Array, " B"]
     shaping: Float[Array, " B"]
     terminated: Bool[Array, " B"]
@@ -76,9 +76,13 @@ class Stepped(NamedTuple):
 
 
 def reset_envs(env: Environment, num_envs: int, key: PRNGKeyArray) -> tuple[Array, PyTree]:
-    """Observations `[A, B, *o]` and states `[B, ...]` of fresh games."""
-    obs, state = jax.vmap(env.reset)(jax.random.split(key, num_envs))
-    return jnp.stack([obs[agent] for agent in env.agents]), state
+    """Observations `[B, A, *o]` and states `[B, ...]` of fresh games."""
+
+    def reset(key: PRNGKeyArray) -> tuple[Array, PyTree]:
+        obs, state = env.reset(key)
+        return env.by_seat(obs, state), state
+
+    return jax.vmap(reset)(jax.random.split(key, num_envs))
 
 
 def step_envs(
@@ -92,18 +96,17 @@ def step_envs(
 
     def step(key: PRNGKeyArray, state: PyTree, actions: dict[str, Array]) -> Stepped:
         step_key, reset_key = jax.random.split(key)
-        obs, after, rewards, dones, info = env.step_env(step_key, state, actions)
-        fresh = env.reset(reset_key)
+        _, after, rewards, dones, info = env.step_env(step_key, state, actions)
+        fresh_obs, fresh = env.reset(reset_key)
         reset = dones["__all__"] | cut
-        obs, after = jax.tree.map(lambda new, old: jnp.where(reset, new, old), fresh, (obs, after))
-        stack = lambda by_agent: jnp.stack([by_agent[agent] for agent in env.agents])  # noqa: E731
-        final_obs = stack(info["final_observation"])
+        final_obs = env.by_seat(info["final_observation"], after)
+        obs = jnp.where(reset, env.by_seat(fresh_obs, fresh), final_obs)
+        after = jax.tree.map(lambda new, old: jnp.where(reset, new, old), fresh, after)
         reward, shaping = env.team_reward(rewards), env.team_shaping(info)
-        return Stepped(after, stack(obs), final_obs, reward, shaping, info["terminated"], info["truncated"], reset)
+        return Stepped(after, obs, final_obs, reward, shaping, info["terminated"], info["truncated"], reset)
 
     named = dict(zip(env.agents, actions, strict=True))
-    by_seat = Stepped(0, 1, 1, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
-    return jax.vmap(step, out_axes=by_seat)(jax.random.split(key, actions.shape[1]), state, named)
+    return jax.vmap(step)(jax.random.split(key, actions.shape[1]), state, named)
 
 
 def begin_self_play(env: Environment, policy: RecurrentPolicy, num_envs: int, key: PRNGKeyArray) -> Play:
@@ -129,7 +132,7 @@ def begin_with_partners(
 
 
 def _fresh(obs: Array, state: PyTree, carry: Array, casting: Casting | None) -> Play:
-    num_envs = obs.shape[1]
+    num_envs = obs.shape[0]
     return Play(
         env_state=state,
         obs=obs,
@@ -152,7 +155,7 @@ def partition(play: Play) -> Play:
         casting = Casting(partner=whole, seat=first, memory=second, countable=first)
     return Play(
         env_state=first,
-        obs=second,
+        obs=first,
         reset=first,
         carry=first,
         episode_return=first,
@@ -170,13 +173,13 @@ def self_play(
 
     def step(play: Play, time: Int[Array, ""]) -> tuple[Play, tuple]:
         act_key, env_key = jax.random.split(jax.random.fold_in(key, time))
-        obs = rearrange(play.obs, "a b ... -> (b a) ...")
+        obs = rearrange(play.obs, "b a ... -> (b a) ...")
         reset = jnp.repeat(play.reset, seats)
         carry, act = policy.step(params, play.carry, obs, reset, act_key)
         actions = rearrange(act.action, "(b a) ... -> a b ...", a=seats)
         stepped = step_envs(env, play.env_state, actions, env_key)
         after, episodes = _account(play, stepped, carry, jnp.ones_like(play.reset), jnp.zeros_like(play.episode_length))
-        final_obs = rearrange(stepped.final_obs, "a b ... -> (b a) ...")
+        final_obs = rearrange(stepped.final_obs, "b a ... -> (b a) ...")
         rows = lambda x: jnp.repeat(x, seats)  # noqa: E731  # [B] -> [B * A]
         return after, (
             _Step(
@@ -194,7 +197,7 @@ def self_play(
         )
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
-    last_obs = rearrange(after.obs, "a b ... -> (b a) ...")
+    last_obs = rearrange(after.obs, "b a ... -> (b a) ...")
     return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
 
 
@@ -224,7 +227,7 @@ def with_partners(
         act_key, partner_key, env_key, draw_key = jax.random.split(jax.random.fold_in(key, time), 4)
         casting = play.casting
         assert casting is not None
-        obs = _seat_rows(play.obs, casting.seat)
+        obs = _own_rows(play.obs, casting.seat)
         carry, act = policy.step(params, play.carry, obs, play.reset, act_key)
         actions, casting = _partner_actions(frozen, play, casting, act.action, partner_key)
         stepped = step_envs(env, play.env_state, actions, env_key, closing & (time == num_steps - 1))
@@ -244,13 +247,13 @@ def with_partners(
                 truncated,
                 stepped.truncated,
             ),
-            _Ahead(_seat_rows(stepped.final_obs, casting.seat), carry),
+            _Ahead(_own_rows(stepped.final_obs, casting.seat), carry),
             episodes,
         )
 
     after, (steps, ahead, episodes) = jax.lax.scan(step, play, jnp.arange(num_steps))
     assert after.casting is not None
-    last_obs = _seat_rows(after.obs, after.casting.seat)
+    last_obs = _own_rows(after.obs, after.casting.seat)
     return after, _trajectory(env, policy, params, play, after, steps, ahead, last_obs), episodes
 
 
@@ -292,12 +295,12 @@ def _account(
     return after, Episodes(ended & countable, team_return, shaping, length, partner)
 
 
-def _seat_rows(by_seat: Float[Array, "A B *o"], seat: Int[Array, " B"]) -> Float[Array, "B ..."]:
+def _own_rows(by_seat: Float[Array, "B A *o"], seat: Int[Array, " B"]) -> Float[Array, "B ..."]:
     """The entry of each environment's own seat."""
-    rows = by_seat[0]
-    for index in range(1, by_seat.shape[0]):
+    rows = by_seat[:, 0]
+    for index in range(1, by_seat.shape[1]):
         here = (seat == index).reshape((-1,) + (1,) * (rows.ndim - 1))
-        rows = jnp.where(here, by_seat[index], rows)
+        rows = jnp.where(here, by_seat[:, index], rows)
     return rows
 
 
@@ -305,14 +308,14 @@ def _partner_actions(
     acting: Callable, play: Play, casting: Casting, own: Int[Array, " B"], key: PRNGKeyArray
 ) -> tuple[Int[Array, "A B"], Casting]:
     """Everybody's actions `[A, B]`: the learner's in its seat, the partners' in the seats after it, cyclically."""
-    seats, num_envs = play.obs.shape[:2]
+    num_envs, seats = play.obs.shape[:2]
     order = (casting.seat[None, :] + jnp.arange(1, seats)[:, None]) % seats  # [P, B], P = A - 1
-    obs = jnp.stack([_seat_rows(play.obs, seat) for seat in order])
+    obs = jnp.stack([_own_rows(play.obs, seat) for seat in order])
     keys = jax.random.split(key, (seats - 1, num_envs))
     others, memory = acting(casting, View(obs, play.env_state, order), play.reset, keys)
     by_turn = jnp.concatenate([own[None], others])  # [A, B], the learner first
     turn = (jnp.arange(seats)[:, None] - casting.seat[None, :]) % seats
-    actions = jnp.stack([_seat_rows(by_turn, t) for t in turn])
+    actions = jnp.stack([_own_rows(by_turn.T, t) for t in turn])
     return actions, casting._replace(memory=memory)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray, Shaped
 
 from jaxscope.spaces import Space
 
@@ -108,6 +108,15 @@ class Environment(abc.ABC):
     @abc.abstractmethod
     def get_obs(self, state: PyTree) -> Observations:
         """The observations of all agents in `state`."""
+
+    def by_seat(self, obs: Observations, state: PyTree) -> Shaped[Array, "A ..."]:
+        """`obs`, the observations of all agents in `state`, as one array.
+
+        An environment that computes them for all agents at once overrides this to give that array. On CPU that can be
+        many times faster: XLA does not vectorise the computation of arrays that it also puts side by side.
+        """
+        del state
+        return jnp.stack([obs[agent] for agent in self.agents])
 
 
 @runtime_checkable

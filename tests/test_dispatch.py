@@ -25,7 +25,7 @@ def acting_parts(num_envs, block):
     parts = dispatch.cast(panel.policies, panel.population, ids)
     obs, state = rollout.reset_envs(ENV, num_envs, jax.random.key(2))
     obs = jax.random.normal(jax.random.key(3), obs.shape)
-    view = View(obs[:1], state, jnp.zeros((1, num_envs), jnp.int32))
+    view = View(obs[None, :, 0], state, jnp.zeros((1, num_envs), jnp.int32))
     memory = dispatch.initial_memory(parts, 1, num_envs)
     memory = jax.tree.map(lambda leaf: jax.random.normal(jax.random.key(4), leaf.shape), memory)
     return panel, ids, parts, view, memory

@@ -1,5 +1,8 @@
 """Encoders: convolutions are those of Flax, and every weight learns."""
 
+import dataclasses
+
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,9 +27,14 @@ def test_neighbourhoods_and_a_product_are_a_convolution(batch):
     np.testing.assert_allclose(linear(layer, neighbourhoods(x)), expected, atol=1e-4)
 
 
+KITCHEN = make("overcooked/cramped_room")
+
+
+@pytest.mark.parametrize("memory", ["gru", "none"])
 @pytest.mark.parametrize("encoder", ["dense", "conv"])
-def test_every_weight_of_a_policy_of_grids_gets_gradient(encoder):
-    policy = RecurrentPolicy.of(make("overcooked/cramped_room"), NetworkConfig(8, encoder))
+def test_every_weight_of_a_policy_of_grids_gets_gradient(encoder, memory):
+    policy = RecurrentPolicy.of(KITCHEN, NetworkConfig(8, memory, encoder))
+    policy = dataclasses.replace(policy, support=None)  # the observations drawn here are of no kitchen
     params_key, obs_key, weight_key = jax.random.split(jax.random.key(0), 3)
     params = policy.init(params_key)
     obs = jax.random.uniform(obs_key, (4, 6, *policy.obs_shape))
@@ -40,8 +48,29 @@ def test_every_weight_of_a_policy_of_grids_gets_gradient(encoder):
         assert (jnp.abs(gradient) > 0).any(), jax.tree_util.keystr(path)
 
 
-def test_one_step_and_the_unrolled_sequence_agree_on_grids():
-    policy = RecurrentPolicy.of(make("overcooked/cramped_room"), NetworkConfig(8, "conv"))
+def test_what_is_always_zero_can_be_left_out():
+    some = RecurrentPolicy.of(KITCHEN, NetworkConfig(8))
+    whole = dataclasses.replace(some, support=None)
+    assert some.support is not None
+    assert len(some.support) < 520
+    params_key, obs_key = jax.random.split(jax.random.key(0))
+    params = some.init(params_key)
+    chex.assert_trees_all_equal(params, whole.init(jax.random.clone(params_key)))
+    obs = jax.vmap(KITCHEN.observation_space().sample)(jax.random.split(obs_key, 6)).reshape(3, 2, 5, 4, 26)
+
+    def value_and_gradient(policy):
+        def total(params):
+            distribution, value = policy.unroll(params, policy.initial_carry(2), obs, jnp.zeros((3, 2), bool))
+            return (distribution.entropy() + value**2).mean()
+
+        return jax.value_and_grad(total)(params)
+
+    chex.assert_trees_all_close(value_and_gradient(some), value_and_gradient(whole), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("memory", ["gru", "none"])
+def test_one_step_and_the_unrolled_sequence_agree_on_grids(memory):
+    policy = RecurrentPolicy.of(KITCHEN, NetworkConfig(8, memory, "conv"))
     params = policy.init(jax.random.key(0))
     obs = jax.random.uniform(jax.random.key(1), (3, 2, *policy.obs_shape))
     reset = jnp.zeros((3, 2), bool)
@@ -55,6 +84,8 @@ def test_one_step_and_the_unrolled_sequence_agree_on_grids():
 
 def test_an_encoder_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="needs observations"):
-        RecurrentPolicy.of(make("overcooked/cramped_room?observation=vector"), NetworkConfig(8, "conv"))
+        RecurrentPolicy.of(make("overcooked/cramped_room?observation=vector"), NetworkConfig(8, encoder="conv"))
     with pytest.raises(ValueError, match="must be one of dense, conv"):
-        NetworkConfig(8, "cnn")  # pyright: ignore[reportArgumentType]
+        NetworkConfig(8, encoder="cnn")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="memory = 'lstm': must be one of gru, none"):
+        NetworkConfig(8, "lstm")  # pyright: ignore[reportArgumentType]

@@ -106,6 +106,7 @@ def test_random_play_keeps_the_promises(name):
             "time": time + 1,
             "result": result,
             "plain": plain,
+            "by_seat": env.by_seat(plain[0], plain[1]),
             "fresh": env.reset(reset_key),
         }
         return (result[0], result[1], jnp.where(done, 0, time + 1)), told
@@ -134,6 +135,7 @@ def test_random_play_keeps_the_promises(name):
     same = lambda a, b: jax.tree.map(np.testing.assert_array_equal, a, b)  # noqa: E731
     same((rewards, dones, info), (plain_rewards, plain_dones, plain_info))
     same(info["final_observation"], plain_obs)
+    same(told["by_seat"], np.stack([plain_obs[agent] for agent in env.agents], axis=1))
     rows = lambda tree, which: jax.tree.map(lambda leaf: leaf[which], tree)  # noqa: E731
     same(rows((obs, state), ~done), rows((plain_obs, plain_state), ~done))
     same(rows((obs, state), done), rows(told["fresh"], done))

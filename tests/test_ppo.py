@@ -63,19 +63,22 @@ def partner_rollout(env, cfg, partnering, rollouts=2, closing=False):
 
 
 KINDS = ("self-play", "blocks", "environments")
+MEMORIES = ("gru", "none")
 
 
 @functools.cache
-def rolled(kind, shows_time=False):
+def rolled(kind, memory="gru", shows_time=False):
     env = dataclasses.replace(CLOCK, shows_time=shows_time)
+    cfg = dataclasses.replace(SMALL, network=NetworkConfig(8, memory))
     if kind == "self-play":
-        return self_play_rollout(env, SMALL)
-    return partner_rollout(env, SMALL, Partnering(block_size=4) if kind == "blocks" else Partnering(dispatch="env"))
+        return self_play_rollout(env, cfg)
+    return partner_rollout(env, cfg, Partnering(block_size=4) if kind == "blocks" else Partnering(dispatch="env"))
 
 
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_replay_equals_the_rollout_with_episode_ends_inside(kind):
-    policy, params, _, trajectory, _ = rolled(kind)
+def test_replay_equals_the_rollout_with_episode_ends_inside(kind, memory):
+    policy, params, _, trajectory, _ = rolled(kind, memory)
     assert trajectory.reset[1:].any()
     assert not trajectory.reset[0].all()
     assert trajectory.terminated.any()
@@ -86,14 +89,24 @@ def test_replay_equals_the_rollout_with_episode_ends_inside(kind):
     np.testing.assert_allclose(value, trajectory.act.value, atol=1e-5)
 
 
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_minibatch_has_ratio_one(kind):
-    policy, params, _, trajectory, _ = rolled(kind)
+def test_the_first_minibatch_has_ratio_one(kind, memory):
+    policy, params, _, trajectory, _ = rolled(kind, memory)
     batch = Batch(trajectory, ppo.advantages(SMALL, trajectory))
     first = jax.tree.map(lambda x: x[0], ppo.shuffled(batch, SMALL.minibatches, jax.random.key(5)))
     _, metrics = ppo.loss(SMALL, policy, params, first)
     assert float(metrics["kl"]) < 1e-9
     assert float(metrics["clip_fraction"]) == 0.0
+
+
+def test_without_memory_decisions_depend_on_the_present_alone():
+    policy, params, _, trajectory, _ = rolled("self-play", "none")
+    assert "gru" not in params
+    shuffled = jax.random.permutation(jax.random.key(6), trajectory.obs)  # over time
+    _, value = policy.unroll(params, trajectory.carry, trajectory.obs, trajectory.reset)
+    _, of_shuffled = policy.unroll(params, trajectory.carry, shuffled, trajectory.reset)
+    np.testing.assert_allclose(jnp.sort(of_shuffled, axis=0), jnp.sort(value, axis=0), atol=1e-6)
 
 
 def test_a_replay_with_flags_one_step_late_is_caught():
@@ -104,9 +117,10 @@ def test_a_replay_with_flags_one_step_late_is_caught():
     assert float(jnp.abs(value - trajectory.act.value).max()) > 1e-2
 
 
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_parameter_gets_gradient(kind):
-    policy, params, _, trajectory, _ = rolled(kind)
+def test_every_parameter_gets_gradient(kind, memory):
+    policy, params, _, trajectory, _ = rolled(kind, memory)
     batch = Batch(trajectory, ppo.advantages(SMALL, trajectory))
     # The clipped surrogate alone can lack a gradient through logits at first; the advantage is given some spread.
     batch = batch._replace(advantage=jax.random.normal(jax.random.key(3), batch.advantage.shape))
@@ -115,10 +129,11 @@ def test_every_parameter_gets_gradient(kind):
     assert all(float(jnp.abs(leaf).max()) > 0 for leaf in shown.values()), shown
 
 
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_after_a_step_are_those_of_the_unreset_game(kind):
+def test_values_after_a_step_are_those_of_the_unreset_game(kind, memory):
     """Between ends the next value is the next step's; at a cut it is the value of the final observation."""
-    policy, params, _, t, _ = rolled(kind, shows_time=True)
+    policy, params, _, t, _ = rolled(kind, memory, shows_time=True)
     carry = t.carry
     cuts = 0
     for step in range(SMALL.num_steps):

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from benchmarks.peers import peer
+from benchmarks.peers.games import Games
 from benchmarks.random_play import random_play
 from benchmarks.timing import Contender
 
@@ -64,6 +66,25 @@ def contenders(
 ) -> dict[tuple[int | None, int], Contender]:
     """The contenders by `(sight, num_envs)`."""
     return {(sight, size): contender(size, sight) for sight in sights for size in num_envs}
+
+
+def games(num_envs: int, sight: int | None = None) -> Games:
+    """For a training peer: actors game by game, each paid the sum of both rewards."""
+    env = make_env(sight)
+    actors = lambda views: views.reshape(-1, views.shape[-1]).astype(jnp.float32)  # noqa: E731
+
+    def reset(key: PRNGKeyArray) -> tuple[Any, Array]:
+        state, timestep = env.reset(jax.random.split(key, num_envs))
+        return state, actors(timestep.observation.agents_view)
+
+    def step(_: PRNGKeyArray, state: Any, actions: Int[Array, " N"]) -> tuple:
+        state, timestep = env.step(state, actions.reshape(num_envs, -1))
+        rows = lambda of_game: jnp.repeat(of_game, NUM_AGENTS)  # noqa: E731
+        view = actors(timestep.observation.agents_view)
+        return state, view, rows(timestep.reward.sum(axis=1)), rows(timestep.last())
+
+    name = "jumanji, whole grid" if sight is None else f"jumanji, sight {sight}"
+    return Games(name, num_envs, NUM_AGENTS, NUM_ACTIONS, reset, step)
 
 
 def _prefix(sight: int | None) -> str:

@@ -18,6 +18,8 @@ import tyro
 from jaxscope.files import write_text
 
 WHAT = ("envs", "train", "population")
+#: Those that measure several families of environments.
+OF_FAMILIES = ("envs", "train")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Options:
     what: tyro.conf.Positional[Literal["envs", "train", "population", "all"]] = "all"
     """What to measure."""
     env: str | None = None
-    """Only environments of this family, for `envs`."""
+    """Only environments of this family, for `envs` and `train`."""
     repeats: int = 5
     """Timed calls of each contender, at least 3."""
     json: Path | None = None
@@ -35,8 +37,8 @@ class Options:
 def run(options: Options) -> None:
     if options.repeats < 3:
         raise ValueError(f"repeats = {options.repeats}: a median needs at least 3")
-    if options.env is not None and options.what != "envs":
-        raise ValueError("--env goes with `envs` only")
+    if options.env is not None and options.what not in OF_FAMILIES:
+        raise ValueError(f"--env goes with {' and '.join(OF_FAMILIES)} only")
     root = Path(__file__).parents[2]
     if not (root / "benchmarks" / "timing.py").is_file():
         raise ValueError("benchmarks are not part of the installed package: run this from a checkout of the project")
@@ -44,7 +46,7 @@ def run(options: Options) -> None:
     timing = importlib.import_module("benchmarks.timing")
     results = []
     for what in WHAT if options.what == "all" else (options.what,):
-        of_one = {"env": options.env} if what == "envs" else {}
+        of_one = {"env": options.env} if what in OF_FAMILIES else {}
         results += importlib.import_module(f"benchmarks.{what}").run(options.repeats, **of_one)
     if options.json:
         record = {"machine": timing.machine_record(), "results": results}
