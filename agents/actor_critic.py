@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from jaxscope.agents import normaliser
 from jaxscope.agents.dense import linear
-from jaxscope.agents.distributions import Categorical
+from jaxscope.agents.distributions import Categorical, Distribution, SquashedGaussian
 from jaxscope.agents.encoders import Encoder, Support, encoder
 from jaxscope.agents.gru import GRU
 from jaxscope.agents.initialisers import orthogonal
@@ -34,6 +35,8 @@ class NetworkConfig:
     """`gru`: a recurrent state over the episode; `none`: decisions from the present observation alone."""
     encoder: Encoder = "dense"
     """`dense`: one layer over the flattened observation; `conv`: convolutions, for grids of cells with features."""
+    normalise: bool = False
+    """Bring every entry of the observations to mean 0 and standard deviation 1, by statistics kept with the weights."""
 
     def __post_init__(self) -> None:
         if self.hidden < 1:
@@ -49,16 +52,21 @@ class NetworkConfig:
 
 
 class ActorCritic(nnx.Module):
-    """Observation -> encoder -> GRU, if any -> (logits, value)."""
+    """Observation -> normaliser, if any -> encoder -> GRU, if any -> (distribution of actions, value)."""
 
     def __init__(
-        self, obs_shape: tuple[int, ...], support: Support, num_actions: int, config: NetworkConfig, *, rngs: nnx.Rngs
+        self, obs_shape: tuple[int, ...], support: Support, actions: Space, config: NetworkConfig, *, rngs: nnx.Rngs
     ):
         hidden, root2 = config.hidden, orthogonal(math.sqrt(2.0))
+        self.actions = actions
+        self.normaliser = normaliser.Normaliser(obs_shape) if config.normalise else None
         self.encoder = encoder(config.encoder, obs_shape, support, hidden, rngs=rngs)
         self.gru = GRU(hidden, hidden, rngs=rngs) if config.memory == "gru" else None
         self.actor_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
-        self.actor = nnx.Linear(hidden, num_actions, kernel_init=orthogonal(0.01), rngs=rngs)
+        outputs = actions.n if isinstance(actions, Discrete) else actions.shape[0]
+        self.actor = nnx.Linear(hidden, outputs, kernel_init=orthogonal(0.01), rngs=rngs)
+        # The spread of continuous actions is learned, but the same in all situations.
+        self.log_std = None if isinstance(actions, Discrete) else nnx.Param(jnp.zeros(outputs))
         self.critic_hidden = nnx.Linear(hidden, hidden, kernel_init=root2, rngs=rngs)
         self.critic = nnx.Linear(hidden, 1, kernel_init=orthogonal(1.0), rngs=rngs)
 
@@ -76,11 +84,17 @@ class ActorCritic(nnx.Module):
         return features if self.gru is None else self.gru.unroll(carry, features, reset)
 
     def encode(self, obs: Array) -> Float[Array, "*b h"]:
-        return self.encoder(obs.astype(jnp.float32))
+        obs = obs.astype(jnp.float32)
+        return self.encoder(obs if self.normaliser is None else self.normaliser(obs))
 
-    def heads(self, h: Float[Array, "*b h"]) -> tuple[Categorical, Float[Array, "*b"]]:
-        logits = linear(self.actor, nnx.relu(linear(self.actor_hidden, h)))
-        return Categorical(logits), linear(self.critic, nnx.relu(linear(self.critic_hidden, h)))[..., 0]
+    def heads(self, h: Float[Array, "*b h"]) -> tuple[Distribution, Float[Array, "*b"]]:
+        outputs = linear(self.actor, nnx.relu(linear(self.actor_hidden, h)))
+        value = linear(self.critic, nnx.relu(linear(self.critic_hidden, h)))[..., 0]
+        if self.log_std is None:
+            return Categorical(outputs), value
+        assert isinstance(self.actions, Box)
+        log_std = jnp.broadcast_to(self.log_std[...], outputs.shape)
+        return SquashedGaussian(outputs, log_std, self.actions.low, self.actions.high), value
 
 
 class Act(NamedTuple):
@@ -112,8 +126,11 @@ class RecurrentPolicy:
         return cls(space.shape, env.action_space(), network or NetworkConfig(), support)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.actions, Discrete):
-            raise ValueError(f"the recurrent actor-critic needs discrete actions, not {self.actions}")
+        actions = self.actions
+        if isinstance(actions, Box) and (actions.integer or len(actions.shape) != 1 or not _bounded(actions)):
+            raise ValueError(
+                f"the actor-critic needs discrete actions or vectors of real numbers between bounds, not {actions}"
+            )
         if self.network.encoder == "conv" and len(self.obs_shape) != 3:
             raise ValueError(
                 f"network encoder = 'conv' needs observations [width, height, features], not {list(self.obs_shape)}"
@@ -125,8 +142,20 @@ class RecurrentPolicy:
         return nnx.to_pure_dict(params)
 
     def describe(self) -> dict[str, Any]:
-        """What `restore` needs beside the environment."""
-        return {"network": dataclasses.asdict(self.network)}
+        """What `restore` needs beside the environment.
+
+        `support` is that of the environment that it was trained in, which may be another one of the same spaces.
+        """
+        return {"network": dataclasses.asdict(self.network), "support": self.support}
+
+    def observe(self, params: PyTree, obs: Float[Array, "T R *o"]) -> PyTree:
+        """The weights with observations counted in, where the network normalises them; else as they are.
+
+        It belongs between updates: within one, the same observation must be seen in the same way.
+        """
+        if not self.network.normalise:
+            return params
+        return params | {"normaliser": normaliser.observe(params["normaliser"], obs)}
 
     def initial_carry(self, rows: int) -> Float[Array, "rows c"]:
         """Recurrent state before the first step, zeros."""
@@ -146,7 +175,7 @@ class RecurrentPolicy:
 
     def unroll(
         self, params: PyTree, carry: Array, obs: Float[Array, "T R *o"], reset: Bool[Array, "T R"]
-    ) -> tuple[Categorical, Float[Array, "T R"]]:
+    ) -> tuple[Distribution, Float[Array, "T R"]]:
         """Replay whole sequences from their stored first recurrent state."""
         net = self._bind(params)
         return net.heads(net.unroll(carry, obs, reset))
@@ -166,9 +195,7 @@ class RecurrentPolicy:
         return carry, *net.heads(features)
 
     def _module(self, rngs: nnx.Rngs) -> ActorCritic:
-        actions = self.actions
-        assert isinstance(actions, Discrete)
-        return ActorCritic(self.obs_shape, self.support, actions.n, self.network, rngs=rngs)
+        return ActorCritic(self.obs_shape, self.support, self.actions, self.network, rngs=rngs)
 
     def _bind(self, params: PyTree) -> ActorCritic:
         graph, structure = _abstract(self)
@@ -179,7 +206,12 @@ class RecurrentPolicy:
 
 def restore(env: Environment, description: dict[str, Any]) -> RecurrentPolicy:
     """The policy for `env` that described itself so."""
-    return RecurrentPolicy.of(env, NetworkConfig(**description["network"]))
+    support = None if description["support"] is None else tuple(description["support"])
+    return dataclasses.replace(RecurrentPolicy.of(env, NetworkConfig(**description["network"])), support=support)
+
+
+def _bounded(actions: Box) -> bool:
+    return math.isfinite(actions.low) and math.isfinite(actions.high) and actions.low < actions.high
 
 
 @functools.cache

@@ -226,6 +226,7 @@ def update(
 
     state = (learner.params, learner.opt_state)
     (params, opt_state), metrics = jax.lax.scan(epoch, state, jnp.arange(cfg.epochs))
+    params = policy.observe(params, trajectory.obs)
     means = jax.tree.map(jnp.mean, metrics)
     if cfg.shaping_frames is not None:
         means["shaping_weight"] = shaping_weight(cfg, learner.iteration)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from einops import rearrange
 from jax.sharding import PartitionSpec
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from jaxscope.agents.actor_critic import Act, RecurrentPolicy
 from jaxscope.casting import Casting, Partnering, recast
@@ -88,7 +88,7 @@ def reset_envs(env: Environment, num_envs: int, key: PRNGKeyArray) -> tuple[Arra
 def step_envs(
     env: Environment,
     state: PyTree,
-    actions: Int[Array, "A B"],
+    actions: Shaped[Array, "A B *a"],
     key: PRNGKeyArray,
     cut: Bool[Array, ""] | bool = False,
 ) -> Stepped:
@@ -305,8 +305,8 @@ def _own_rows(by_seat: Float[Array, "B A *o"], seat: Int[Array, " B"]) -> Float[
 
 
 def _partner_actions(
-    acting: Callable, play: Play, casting: Casting, own: Int[Array, " B"], key: PRNGKeyArray
-) -> tuple[Int[Array, "A B"], Casting]:
+    acting: Callable, play: Play, casting: Casting, own: Shaped[Array, "B ..."], key: PRNGKeyArray
+) -> tuple[Shaped[Array, "A B *a"], Casting]:
     """Everybody's actions `[A, B]`: the learner's in its seat, the partners' in the seats after it, cyclically."""
     num_envs, seats = play.obs.shape[:2]
     order = (casting.seat[None, :] + jnp.arange(1, seats)[:, None]) % seats  # [P, B], P = A - 1
@@ -315,7 +315,8 @@ def _partner_actions(
     others, memory = acting(casting, View(obs, play.env_state, order), play.reset, keys)
     by_turn = jnp.concatenate([own[None], others])  # [A, B], the learner first
     turn = (jnp.arange(seats)[:, None] - casting.seat[None, :]) % seats
-    actions = jnp.stack([_own_rows(by_turn.T, t) for t in turn])
+    by_env = jnp.swapaxes(by_turn, 0, 1)  # [B, A, ...]
+    actions = jnp.stack([_own_rows(by_env, t) for t in turn])
     return actions, casting._replace(memory=memory)
 
 

@@ -66,3 +66,15 @@ class Clock(Environment):
     def get_obs(self, state):
         passed = jnp.where(self.shows_time, state.time / self.horizon, 0.0)
         return {agent: jnp.stack([jnp.ones(()), jnp.asarray(float(s)), passed]) for s, agent in enumerate(self.agents)}
+
+
+@dataclass(frozen=True)
+class Steered(Clock):
+    """The same, whose actions are vectors of real numbers."""
+
+    def action_space(self, agent=None):
+        return Box(-0.5, 1.5, (2,))
+
+    def step_env(self, key, state, actions):
+        chosen = {agent: jnp.linalg.norm(actions[agent]) for agent in self.agents}
+        return super().step_env(key, state, chosen)

@@ -12,6 +12,7 @@ from flax import nnx
 from jaxscope import make
 from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
 from jaxscope.agents.dense import linear
+from jaxscope.agents.distributions import Categorical
 from jaxscope.agents.encoders import neighbourhoods
 
 
@@ -42,6 +43,7 @@ def test_every_weight_of_a_policy_of_grids_gets_gradient(encoder, memory):
 
     def loss(params):
         distribution, value = policy.unroll(params, policy.initial_carry(6), obs, jnp.zeros((4, 6), bool))
+        assert isinstance(distribution, Categorical)
         return (distribution.logits * weight).sum() + (value**2).sum()
 
     for path, gradient in jax.tree_util.tree_leaves_with_path(jax.grad(loss)(params)):

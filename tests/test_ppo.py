@@ -14,10 +14,11 @@ from jaxscope.casting import Partnering
 from jaxscope.panel import Panel, join
 from jaxscope.ppo import Batch, PPOConfig
 from jaxscope.zsc import popplay, self_play
-from tests.games import Clock
+from tests.games import Clock, Steered
 
 SMALL = PPOConfig(frames=8 * 8 * 4, num_envs=8, num_steps=8, minibatches=2, network=NetworkConfig(8))
-CLOCK = Clock(horizon=6, shortest=2, longest=9)  # ends of both kinds inside a rollout
+ENDS = {"horizon": 6, "shortest": 2, "longest": 9}  # ends of both kinds inside a rollout
+CLOCK, STEERED = functools.partial(Clock, **ENDS), functools.partial(Steered, **ENDS)
 
 
 def partners_of(env, learned=2):
@@ -63,22 +64,23 @@ def partner_rollout(env, cfg, partnering, rollouts=2, closing=False):
 
 
 KINDS = ("self-play", "blocks", "environments")
-MEMORIES = ("gru", "none")
+#: What differs in the learner: with and without memory, and with vectors of real numbers as actions.
+LEARNERS = ("gru", "none", "vectors")
 
 
 @functools.cache
-def rolled(kind, memory="gru", shows_time=False):
-    env = dataclasses.replace(CLOCK, shows_time=shows_time)
-    cfg = dataclasses.replace(SMALL, network=NetworkConfig(8, memory))
+def rolled(kind, learner="gru", shows_time=False):
+    env = (STEERED if learner == "vectors" else CLOCK)(shows_time=shows_time)
+    cfg = dataclasses.replace(SMALL, network=NetworkConfig(8, "none" if learner == "none" else "gru"))
     if kind == "self-play":
         return self_play_rollout(env, cfg)
     return partner_rollout(env, cfg, Partnering(block_size=4) if kind == "blocks" else Partnering(dispatch="env"))
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_replay_equals_the_rollout_with_episode_ends_inside(kind, memory):
-    policy, params, _, trajectory, _ = rolled(kind, memory)
+def test_replay_equals_the_rollout_with_episode_ends_inside(kind, learner):
+    policy, params, _, trajectory, _ = rolled(kind, learner)
     assert trajectory.reset[1:].any()
     assert not trajectory.reset[0].all()
     assert trajectory.terminated.any()
@@ -89,10 +91,10 @@ def test_replay_equals_the_rollout_with_episode_ends_inside(kind, memory):
     np.testing.assert_allclose(value, trajectory.act.value, atol=1e-5)
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_minibatch_has_ratio_one(kind, memory):
-    policy, params, _, trajectory, _ = rolled(kind, memory)
+def test_the_first_minibatch_has_ratio_one(kind, learner):
+    policy, params, _, trajectory, _ = rolled(kind, learner)
     batch = Batch(trajectory, ppo.advantages(SMALL, trajectory))
     first = jax.tree.map(lambda x: x[0], ppo.shuffled(batch, SMALL.minibatches, jax.random.key(5)))
     _, metrics = ppo.loss(SMALL, policy, params, first)
@@ -117,10 +119,10 @@ def test_a_replay_with_flags_one_step_late_is_caught():
     assert float(jnp.abs(value - trajectory.act.value).max()) > 1e-2
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_parameter_gets_gradient(kind, memory):
-    policy, params, _, trajectory, _ = rolled(kind, memory)
+def test_every_parameter_gets_gradient(kind, learner):
+    policy, params, _, trajectory, _ = rolled(kind, learner)
     batch = Batch(trajectory, ppo.advantages(SMALL, trajectory))
     # The clipped surrogate alone can lack a gradient through logits at first; the advantage is given some spread.
     batch = batch._replace(advantage=jax.random.normal(jax.random.key(3), batch.advantage.shape))
@@ -129,11 +131,11 @@ def test_every_parameter_gets_gradient(kind, memory):
     assert all(float(jnp.abs(leaf).max()) > 0 for leaf in shown.values()), shown
 
 
-@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_after_a_step_are_those_of_the_unreset_game(kind, memory):
+def test_values_after_a_step_are_those_of_the_unreset_game(kind, learner):
     """Between ends the next value is the next step's; at a cut it is the value of the final observation."""
-    policy, params, _, t, _ = rolled(kind, memory, shows_time=True)
+    policy, params, _, t, _ = rolled(kind, learner, shows_time=True)
     carry = t.carry
     cuts = 0
     for step in range(SMALL.num_steps):
@@ -210,7 +212,7 @@ def test_blocks_count_the_first_episode_of_a_period_only():
 
 
 def test_episode_returns_and_lengths_are_those_of_complete_episodes():
-    _, _, _, _, episodes = self_play_rollout(CLOCK, SMALL, rollouts=3)
+    _, _, _, _, episodes = self_play_rollout(CLOCK(), SMALL, rollouts=3)
     counted = np.asarray(episodes.counted)
     assert counted.any()
     np.testing.assert_array_equal(np.asarray(episodes.team_return)[counted], np.asarray(episodes.length)[counted])
