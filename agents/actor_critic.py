@@ -30,10 +30,10 @@ class NetworkConfig:
 
     hidden: int = 64
     """Units of the encoder, of the GRU and of each head."""
-    memory: Memory = "gru"
-    """`gru`: a recurrent state over the episode; `none`: decisions from the present observation alone."""
     encoder: Encoder = "dense"
     """`dense`: one layer over the flattened observation; `conv`: convolutions, for grids of cells with features."""
+    memory: Memory = "gru"
+    """`gru`: a recurrent state over the episode; `none`: decisions from the present observation alone."""
 
     def __post_init__(self) -> None:
         if self.hidden < 1:

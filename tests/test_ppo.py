@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxscope import make, ppo, rollout
-from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
+from jaxscope.agents.actor_critic import Memory, NetworkConfig, RecurrentPolicy
 from jaxscope.casting import Partnering
 from jaxscope.panel import Panel, join
 from jaxscope.ppo import Batch, PPOConfig
@@ -67,9 +67,9 @@ MEMORIES = ("gru", "none")
 
 
 @functools.cache
-def rolled(kind, memory="gru", shows_time=False):
+def rolled(kind, memory: Memory = "gru", shows_time=False):
     env = dataclasses.replace(CLOCK, shows_time=shows_time)
-    cfg = dataclasses.replace(SMALL, network=NetworkConfig(8, memory))
+    cfg = dataclasses.replace(SMALL, network=NetworkConfig(8, memory=memory))
     if kind == "self-play":
         return self_play_rollout(env, cfg)
     return partner_rollout(env, cfg, Partnering(block_size=4) if kind == "blocks" else Partnering(dispatch="env"))
