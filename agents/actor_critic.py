@@ -31,10 +31,10 @@ class NetworkConfig:
 
     hidden: int = 64
     """Units of the encoder, of the GRU and of each head."""
-    memory: Memory = "gru"
-    """`gru`: a recurrent state over the episode; `none`: decisions from the present observation alone."""
     encoder: Encoder = "dense"
     """`dense`: one layer over the flattened observation; `conv`: convolutions, for grids of cells with features."""
+    memory: Memory = "gru"
+    """`gru`: a recurrent state over the episode; `none`: decisions from the present observation alone."""
     normalise: bool = False
     """Bring every entry of the observations to mean 0 and standard deviation 1, by statistics kept with the weights."""
 

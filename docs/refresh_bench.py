@@ -16,7 +16,7 @@ from typing import Any
 from jaxscope.files import write_text
 
 ROOT = Path(__file__).parent.parent
-PEERS = ("jumanji", "jaxmarl", "PureJaxRL", "gather")
+PEERS = ("jumanji", "jaxmarl", "PureJaxRL", "IPPO-FF", "gather")
 IN_PYTHON = ("lbforaging", "overcooked_ai")  # far behind: not worth a row
 
 
@@ -31,6 +31,8 @@ def table(results: dict[str, Any]) -> str:
             paired = [ours / theirs for ours, theirs in zip(rate["rates"], reference["rates"], strict=True)]
             ratio = f"{statistics.median(paired):.1f} [{min(paired):.1f}, {max(paired):.1f}]"
             what = f"{settings['what']}: {rate['name'].removeprefix('jaxscope ')}"
+            if settings["what"] == "train":
+                what = f"train: {settings['env']}, {rate['name'].removeprefix('jaxscope ')}"
             if settings["what"] == "population":
                 what = f"{settings['partners']} partners, {settings['num_envs']} envs: {rate['name']}"
             ours, theirs = f"{rate['median']:,.0f} {rate['unit']}", f"{reference['name']}: {reference['median']:,.0f}"

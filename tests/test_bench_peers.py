@@ -31,7 +31,7 @@ def training(memory):
 
 @pytest.mark.parametrize("memory", ["gru", "none"])
 def test_a_peer_has_as_many_parameters_as_we_have(memory):
-    policy = RecurrentPolicy.of(make(f"overcooked/{KITCHEN}"), NetworkConfig(TINY.hidden, memory))
+    policy = RecurrentPolicy.of(make(f"overcooked/{KITCHEN}"), NetworkConfig(TINY.hidden, memory=memory))
     ours = jax.eval_shape(policy.init, jax.random.key(0))
     theirs = jax.eval_shape(training(memory).init, jax.random.key(0)).params
     count = lambda tree: sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))  # noqa: E731

@@ -34,7 +34,7 @@ KITCHEN = make("overcooked/cramped_room")
 @pytest.mark.parametrize("memory", ["gru", "none"])
 @pytest.mark.parametrize("encoder", ["dense", "conv"])
 def test_every_weight_of_a_policy_of_grids_gets_gradient(encoder, memory):
-    policy = RecurrentPolicy.of(KITCHEN, NetworkConfig(8, memory, encoder))
+    policy = RecurrentPolicy.of(KITCHEN, NetworkConfig(8, encoder, memory))
     policy = dataclasses.replace(policy, support=None)  # the observations drawn here are of no kitchen
     params_key, obs_key, weight_key = jax.random.split(jax.random.key(0), 3)
     params = policy.init(params_key)
@@ -72,7 +72,7 @@ def test_what_is_always_zero_can_be_left_out():
 
 @pytest.mark.parametrize("memory", ["gru", "none"])
 def test_one_step_and_the_unrolled_sequence_agree_on_grids(memory):
-    policy = RecurrentPolicy.of(KITCHEN, NetworkConfig(8, memory, "conv"))
+    policy = RecurrentPolicy.of(KITCHEN, NetworkConfig(8, "conv", memory))
     params = policy.init(jax.random.key(0))
     obs = jax.random.uniform(jax.random.key(1), (3, 2, *policy.obs_shape))
     reset = jnp.zeros((3, 2), bool)
@@ -90,4 +90,4 @@ def test_an_encoder_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="must be one of dense, conv"):
         NetworkConfig(8, encoder="cnn")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="memory = 'lstm': must be one of gru, none"):
-        NetworkConfig(8, "lstm")  # pyright: ignore[reportArgumentType]
+        NetworkConfig(8, memory="lstm")  # pyright: ignore[reportArgumentType]

@@ -71,7 +71,7 @@ LEARNERS = ("gru", "none", "vectors")
 @functools.cache
 def rolled(kind, learner="gru", shows_time=False):
     env = (STEERED if learner == "vectors" else CLOCK)(shows_time=shows_time)
-    cfg = dataclasses.replace(SMALL, network=NetworkConfig(8, "none" if learner == "none" else "gru"))
+    cfg = dataclasses.replace(SMALL, network=NetworkConfig(8, memory="none" if learner == "none" else "gru"))
     if kind == "self-play":
         return self_play_rollout(env, cfg)
     return partner_rollout(env, cfg, Partnering(block_size=4) if kind == "blocks" else Partnering(dispatch="env"))
