@@ -61,7 +61,7 @@ class PPOConfig:
     """Let the value of what would follow stand in where a time limit cut an episode."""
     shaping_frames: int | None = None
     """Frames over which shaped rewards fade linearly to nothing, where the environment has any; none: they stay."""
-    scale_rewards: bool = False
+    scale_rewards: bool = True
     """Divide rewards by the running spread of discounted returns before learning from them."""
     network: NetworkConfig = NetworkConfig()
     """Sizes of the actor-critic."""
