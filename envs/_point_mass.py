@@ -1,8 +1,8 @@
 """Discs that move in the plane: the physics of the multi-agent particle environments, as mpe2 1.1.1 computes it.
 
 Bodies of mass 1 are pushed by thrust and by each other, and slowed by damping. A step first moves a body with the
-velocity it had, then changes the velocity. Numbers are kept apart, one scalar each, so that a batch of games is a set of
-plain vectors to the compiler.
+velocity it had, then changes the velocity. Numbers are kept apart, one scalar each, so that a batch of games is a set
+of plain vectors to the compiler.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def contact(physics: Physics, a: Body, b: Body, touching: float) -> Vector:
     """
     apart = distance(a, b)
     depth = (touching - apart) / physics.contact_margin
-    # The logarithm of 1 + exp(depth), which is nearly 0 or nearly the depth itself, without overflow.
-    soft = physics.contact_margin * (jnp.maximum(depth, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(depth))))
+    # The logarithm of 1 + exp(depth) without overflow.
+    soft = physics.contact_margin * (jnp.maximum(depth, 0.0) + jnp.log(1.0 + jnp.exp(-jnp.abs(depth))))
     push = physics.contact_force * soft / jnp.maximum(apart, TINY)
     return Vector(push * (a.x - b.x), push * (a.y - b.y))
 

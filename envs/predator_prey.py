@@ -1,9 +1,9 @@
 """Predator-Prey: two predators catch rabbits, which one of them can, and stags, which take both at once.
 
 The game of PopGen (Teiletche et al.; appendix A.1): its source says two predators with continuous actions and partial
-observations, three rabbits for 0.5 each and two stags for 2, and prey that follow fixed policies. Bodies, starts, capture
-and the prey's policy are those of the predator-prey game in Macop (Yuan et al., 2023), a particle environment; what
-neither says is our choice and marked so. Physics: `_point_mass`, as mpe2 computes it.
+observations, three rabbits for 0.5 each and two stags for 2, and prey that follow fixed policies. Bodies, starts,
+capture and the prey's policy are those of the predator-prey game in Macop (Yuan et al., 2023), a particle environment;
+what neither says is our choice and marked so. Physics: `_point_mass`, as mpe2 computes it.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class PredatorPrey(Environment):
     predator or both, a stag only by both after the same step. It pays once, and is gone. Every agent is paid the whole
     team reward. A game ends (`terminated`) when all prey are caught.
 
-    Prey flee: with a predator within `prey_sight`, at full thrust straight away from the nearest one, but back inside on
-    any axis on which they are farther than `arena` from the middle; else they drift to a halt. All bodies collide; caught
-    prey are no bodies any more. The plane has no walls.
+    Prey flee: with a predator within `prey_sight`, at full thrust straight away from the nearest one, but back inside
+    on any axis on which they are farther than `arena` from the middle; else they drift to a halt. All bodies collide;
+    caught prey are no bodies any more. The plane has no walls.
 
     Observation, `float32[9 + 7 P]`: own velocity, own position; the teammate from here, its velocity, 1 if it is
     visible; for each prey in turn the prey from here, its velocity, 1 if a rabbit, 1 if a stag, 1 if it is visible and
@@ -185,9 +185,9 @@ class PredatorPrey(Environment):
         """One step; the game is deterministic and `key` unused.
 
         Events, counts per agent: `rabbit_caught_alone`; `rabbit_caught_jointly` (the teammate was near enough too, and
-        counts it as well); `stag_caught` (both agents count it); `stag_held` (it was near enough to living stags, and the
-        teammate was not). The team's reward is `rabbit_reward` times the rabbits that either agent caught alone and those
-        that both caught, plus `stag_reward` times the stags.
+        counts it as well); `stag_caught` (both agents count it); `stag_held` (it was near enough to living stags, and
+        the teammate was not). The team's reward is `rabbit_reward` times the rabbits that either agent caught alone and
+        those that both caught, plus `stag_reward` times the stags.
         """
         del key
         before, state = (
