@@ -22,8 +22,8 @@ TINY = 1e-12
 class Vector(NamedTuple):
     """A point, a direction or a force."""
 
-    x: Float[Array, ""]
-    y: Float[Array, ""]
+    x: Float[Array, ""] | float
+    y: Float[Array, ""] | float
 
 
 class Body(NamedTuple):

@@ -2,8 +2,8 @@
 
 The game of PopGen (Teiletche et al.; appendix A.1): its source says two point masses with continuous actions, four
 landmarks evenly on a circle, everything visible, and a team reward of 2 for meeting at one landmark. Sizes and physics
-are those of the rendezvous in LIPO (Charakorn et al., 2023), a particle environment; what neither says is our choice and
-marked so. Physics: `_point_mass`, as mpe2 computes it.
+are those of the rendezvous in LIPO (Charakorn et al., 2023), a particle environment; what neither says is our choice
+and marked so. Physics: `_point_mass`, as mpe2 computes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drives the prey nearest to its teammate towards the teammate, from 0.35 behind the prey; catches nothing itself."""
+"""Drives the prey nearest to its teammate towards the teammate, from 0.35 behind the prey."""
 
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray

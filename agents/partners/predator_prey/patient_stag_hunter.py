@@ -14,7 +14,7 @@ HOLD = 1.5
 
 
 def act(env: PredatorPrey, memory: PyTree, view: View, key: PRNGKeyArray) -> Turn:
-    """Avoids attempts by itself, as the scripted predators of Lowe et al. (2017) in PopGen's refinement loop; no memory.
+    """The scripted predator of PopGen's refinement loop, which avoids attempts by itself; no memory.
 
     Asks of a cooperator to go at the stag before it.
     """
