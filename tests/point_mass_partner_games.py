@@ -76,7 +76,8 @@ def tournament(family):
 
     def step(carry, time):
         keys = jax.random.split(jax.random.fold_in(jax.random.key(4), time), batch)
-        return jax.vmap(step_one)(*carry, playing, keys)
+        state, memories, running = carry
+        return jax.vmap(step_one)(state, memories, running, playing, keys)
 
     @functools.partial(jax.jit, compiler_options=QUICK_COMPILE)
     def run(key):

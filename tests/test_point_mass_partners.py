@@ -101,13 +101,13 @@ def test_acts_alike_in_either_seat_and_within_the_action_space(family):
 def test_hunters_act_on_no_more_than_their_sight():
     """What is out of sight or caught is moved elsewhere and changes its kind: nothing may follow from that."""
     env = jaxscope.make("predator_prey?sight=0.6")
-    position, velocity, stag, alive = (leaf.copy() for leaf in scattered("predator_prey"))
+    position, velocity, stag, alive = scattered("predator_prey")
     ours = first_two(env, hunters_at(position, velocity, stag, alive), jnp.int32(0))
     hidden = np.linalg.norm(position - position[:, :1], axis=-1) >= 0.6
-    hidden[:, 2:] |= ~alive
+    hidden[:, 2:] |= np.logical_not(alive)
     assert 0.3 < hidden[:, 1:].mean() < 0.9
     position, velocity = np.where(hidden[..., None], (5.0, -7.0), position), np.where(hidden[..., None], 0.3, velocity)
-    changed = hunters_at(position, velocity, stag ^ hidden[:, 2:], alive, 3)
+    changed = hunters_at(position, velocity, stag != hidden[:, 2:], alive, 3)
     jax.tree.map(np.testing.assert_array_equal, ours, first_two(env, changed, jnp.int32(0)))
 
 
