@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ BATCH = 300
 
 
 @functools.cache
-def scattered(family):
+def scattered(family) -> tuple[Any, ...]:
     """Random states `[B]`, as arrays for `made`."""
     rng = np.random.default_rng(0)
     if family == "pmr":

@@ -173,7 +173,7 @@ def test_herder_runs_around_the_prey_of_its_teammate_and_drives_it():
     behind = ((own - prey) * (prey - mate)).sum(-1) > 0
     assert behind[:3].mean() == 0
     assert behind.any(0).mean() > 0.8
-    # Where it has been behind one and the same prey to the end, that has come nearer, as far as it dares to: it sees 0.5.
+    # Where it has been behind one and the same prey to the end, that has come as near as it dares to.
     steady = behind[-7:].all(0) & (chosen[-7:] == chosen[-1]).all(0)
     apart = np.linalg.norm(prey - mate, axis=-1)[-7:, steady]
     assert steady.sum() >= 5
