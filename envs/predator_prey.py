@@ -160,26 +160,30 @@ class PredatorPrey(Environment):
 
     def reset(self, key: PRNGKeyArray) -> tuple[Observations, State]:
         """Predators near the middle, prey around them, kinds shuffled."""
-        drawn = jax.random.uniform(key, (4 + self.num_prey,))
+        drawn = jax.random.uniform(key, (5,))
         start = self.start_range * (2 * drawn[:4] - 1)
-        lots = [drawn[4 + i] for i in range(self.num_prey)]
-        # The stags are those with the highest lots; of equal lots the later prey has the higher.
-        rank = [
-            sum(
-                (lots[j] <= lots[i] if j < i else lots[j] < lots[i]).astype(jnp.int32)
-                for j in range(len(lots))
-                if j != i
-            )
-            for i in range(len(lots))
-        ]
         state = State(
             predators=(at_rest(start[0], start[1]), at_rest(start[2], start[3])),
             prey=tuple(at_rest(x, y) for x, y in on_circle(self.num_prey, self.start_radius)),
-            stag=tuple(jnp.asarray(r) >= self.num_rabbits for r in rank),
+            stag=self._kinds(drawn[4]),
             alive=(jnp.ones((), bool),) * self.num_prey,
             time=jnp.int32(0),
         )
         return self.get_obs(state), state
+
+    def _kinds(self, lot: Float[Array, ""]) -> tuple[Bool[Array, ""], ...]:
+        """Which prey are stags, every choice equally likely: one uniform number in [0, 1) decides about all.
+
+        In turn each prey is a stag with the share of stags among those left; what is left of the number decides on.
+        """
+        stags, kinds = jnp.float32(self.num_stags), []
+        for left in range(self.num_prey, 0, -1):
+            share = stags / left
+            is_stag = (lot < share) | (stags >= left)  # rounding must not lose the last ones
+            lot = jnp.where(is_stag, lot / jnp.maximum(share, TINY), (lot - share) / jnp.maximum(1 - share, TINY))
+            stags = stags - is_stag
+            kinds.append(is_stag)
+        return tuple(kinds)
 
     def step_env(self, key: PRNGKeyArray, state: State, actions: Actions) -> tuple:
         """One step; the game is deterministic and `key` unused.
@@ -200,9 +204,7 @@ class PredatorPrey(Environment):
             for alive, stag, one, two in zip(before.alive, before.stag, *near, strict=True)
         ]
         state = state._replace(
-            prey=tuple(
-                choose(gone, at_rest(body.x, body.y), body) for gone, body in zip(caught, state.prey, strict=True)
-            ),
+            prey=tuple(_halted(gone, body) for gone, body in zip(caught, state.prey, strict=True)),
             alive=tuple(alive & ~gone for alive, gone in zip(before.alive, caught, strict=True)),
         )
         events = self._events(before, near, caught)
@@ -234,7 +236,7 @@ class PredatorPrey(Environment):
 
     def _flight(self, prey: Body, predators: tuple[Body, Body]) -> Vector:
         """The force with which a prey flees."""
-        apart = [distance(prey, predator) for predator in predators]
+        apart = [distance(predator, prey) for predator in predators]
         from_first = apart[0] <= apart[1]
         near = jnp.minimum(*apart)
         x = prey.x - jnp.where(from_first, predators[0].x, predators[1].x)
@@ -282,6 +284,11 @@ class PredatorPrey(Environment):
     def render(self, state: State) -> UInt8[np.ndarray, "height width 3"]:
         """A picture of one game: predators by colour with their sight, prey as rabbits and stags, caught ones gone."""
         return _predator_prey_render.picture(self, state)
+
+
+def _halted(gone: Bool[Array, ""], body: Body) -> Body:
+    """The body at rest if it is gone."""
+    return body._replace(vx=jnp.where(gone, 0.0, body.vx), vy=jnp.where(gone, 0.0, body.vy))
 
 
 def _seen_from(own: Body, other: Body) -> tuple[Array, Array, Array, Array]:

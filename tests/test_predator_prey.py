@@ -163,6 +163,15 @@ def test_starts_are_as_documented():
     np.testing.assert_allclose(counts / 3000, 0.1, atol=0.025)
 
 
+@few
+@given(st.integers(0, 4), st.integers(0, 4), st.floats(0, 1, width=32, exclude_max=True))
+def test_there_are_as_many_stags_as_asked_for(rabbits, stags, lot):
+    if rabbits + stags == 0:
+        return
+    env = PredatorPrey(num_rabbits=rabbits, num_stags=stags)
+    assert sum(bool(kind) for kind in env._kinds(jnp.float32(lot))) == stags
+
+
 units = st.floats(-1, 1, width=32)
 twos = st.lists(st.tuples(units, units), min_size=2, max_size=2)
 games = st.integers(0, 2**31 - 1)
