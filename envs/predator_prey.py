@@ -194,10 +194,8 @@ class PredatorPrey(Environment):
         those that both caught, plus `stag_reward` times the stags.
         """
         del key
-        before, state = (
-            state,
-            self._moved(state, [thrust(actions[agent], self.predator_accel) for agent in self.agents]),
-        )
+        thrusts = [thrust(actions[agent], self.predator_accel) for agent in self.agents]
+        before, state = state, self._moved(state, thrusts)
         near = [[distance(p, prey) < self.capture_distance for prey in state.prey] for p in state.predators]
         caught = [
             alive & jnp.where(stag, one & two, one | two)
