@@ -206,7 +206,15 @@ def test_links_lead_somewhere():
         assert (ROOT / "".join(target)).is_file(), target
 
 
-@pytest.mark.parametrize(("env", "title"), [("lbf", "Level-Based Foraging"), ("overcooked", "Overcooked")])
+TITLES = {
+    "lbf": "Level-Based Foraging",
+    "overcooked": "Overcooked",
+    "pmr": "Rendezvous",
+    "predator_prey": "Predator-Prey",
+}
+
+
+@pytest.mark.parametrize(("env", "title"), TITLES.items())
 def test_table_of_partners_is_the_one_listed(env, title):
     (section,) = re.findall(rf"^## {title}\n(.*?)^## ", (ROOT / "docs" / "partners.md").read_text(), re.M | re.S)
     rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (.+) \|$", section, re.MULTILINE)

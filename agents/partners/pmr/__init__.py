@@ -1,0 +1,1 @@
+"""Scripted partners for Rendezvous, one file each; everything is visible to them."""

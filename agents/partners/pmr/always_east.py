@@ -1,0 +1,6 @@
+"""Goes to the east landmark in every game and stays there."""
+
+from jaxscope.agents.partners.pmr._compass import always
+
+ROLE = "training"
+act = always("east")
