@@ -87,7 +87,7 @@ def answered(asking: Generator[Request, Any, T], reply: Callable[[Request], PyTr
 
 
 def family(env_name: str) -> str:
-    """The environment family of a name: `lbf` of `lbf/8x8-2p-3f`."""
+    """The environment family of a name: `lbf` of `lbf/8x8-2p-3f`, `discrete` of `discrete:pmr`."""
     return re.split("[/:?]", env_name)[0].replace("-", "_")
 
 
@@ -113,7 +113,11 @@ def partner(name: str, env: Environment) -> Scripted:
     modules = _modules(env.name)
     name = name.replace("_", "-")
     if name not in modules:
-        raise ValueError(registry.unknown(f"{family(env.name)} has no scripted partner", name, sorted(modules)))
+        problem = registry.unknown(f"{family(env.name)} has no scripted partner", name, sorted(modules))
+        inner = env.name.partition(":")[2]
+        if inner and name in _modules(inner):
+            problem += f" That of {family(inner)} plays in {family(inner)} itself only, with its actions."
+        raise ValueError(problem)
     module = modules[name]
     return Scripted(env, module.act, getattr(module, "initial_memory", _no_memory))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxscope import options_in_names, registry
 from jaxscope.agents.scripted import family, partner_names
+from jaxscope.discrete import PREFIX, discrete
 from jaxscope.types import Environment
 
 ENVIRONMENTS = "jaxscope.envs"
@@ -18,11 +19,14 @@ def make(name: str, **options: Any) -> Environment:
     Args:
         name: `family/variant`, e.g. `lbf/2s-8x8-2p-3f`, or just `family` (with `?option=value`, if any) where there is
             a default; or `jaxmarl:NAME` for an environment of JaxMARL. In a family, a hyphen stands for an underscore.
+            `discrete:` before the name of an environment of continuous actions gives it discrete ones.
         options: settings that replace those of the name, e.g. `penalty=0.1`.
 
     Raises:
         ValueError: the name or an option does not exist; the message lists what there is.
     """
+    if name.startswith(PREFIX):
+        return discrete(make(name.removeprefix(PREFIX), **options))
     if name.startswith("jaxmarl:"):
         from jaxscope.jaxmarl import from_jaxmarl
 
@@ -55,7 +59,8 @@ def list_partners(env_name: str, role: str | None = None) -> list[str]:
     """Names of the scripted partners of an environment or a family.
 
     Args:
-        env_name: `lbf/8x8-2p-3f`, `lbf`, or of JaxMARL's `jaxmarl:NAME`.
+        env_name: `lbf/8x8-2p-3f`, `lbf`, of JaxMARL's `jaxmarl:NAME`, or `discrete:NAME`. The last two have those
+            partners alone that play anything: scripts of an environment act with its own actions.
         role: only `training` partners, `held-out` ones (never met in training), or `bound`s (reference points).
 
     Raises:
@@ -70,6 +75,9 @@ def known_family(env_name: str) -> str:
     Raises:
         ValueError: there is none.
     """
+    if env_name.startswith(PREFIX):
+        known_family(env_name.removeprefix(PREFIX))
+        return family(env_name)
     name = family(env_name)
     if name not in [*registry.names(ENVIRONMENTS), "jaxmarl"]:
         raise ValueError(registry.unknown("there is no environment", env_name, list_envs()))

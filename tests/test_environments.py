@@ -13,9 +13,9 @@ from jaxscope import registry
 from jaxscope.make import ENVIRONMENTS
 
 FAMILIES = registry.names(ENVIRONMENTS)
-NAMES = jaxscope.list_envs()
-#: One of each family for what must be compiled.
-ONE_EACH = [registry.load(ENVIRONMENTS, family).EXAMPLES[-1] for family in FAMILIES]
+NAMES = [*jaxscope.list_envs(), "discrete:pmr", "discrete:predator_prey?sight=inf"]
+#: One of each family for what must be compiled, and one within another.
+ONE_EACH = [registry.load(ENVIRONMENTS, family).EXAMPLES[-1] for family in FAMILIES] + ["discrete:pmr?horizon=30"]
 
 
 def random_actions(env, key):

@@ -41,7 +41,11 @@ def _families(env: str | None) -> list[str]:
 
 def _envs() -> Table:
     table = Table("environment", title="Environments (examples; most families parse any size)", title_justify="left")
-    for name in [*list_envs(), "jaxmarl:MPE_simple_spread_v3 (and others of JaxMARL)"]:
+    wrapped = [
+        "discrete:pmr (and others of continuous actions)",
+        "jaxmarl:MPE_simple_spread_v3 (and others of JaxMARL)",
+    ]
+    for name in [*list_envs(), *wrapped]:
         table.add_row(name)
     return table
 
