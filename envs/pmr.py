@@ -70,6 +70,7 @@ class PMR(Environment):
     damping: float = Physics.damping
 
     num_agents = 2
+    outcomes = tuple(f"met_{name}" for name in LANDMARKS)
 
     def __post_init__(self) -> None:
         positive = ("horizon", "circle_radius", "agent_size", "landmark_size", "accel", "dt")

@@ -57,6 +57,10 @@ class DiscreteActions(Environment):
         return self.inner.pays_shaping
 
     @property
+    def outcomes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inner.outcomes
+
+    @property
     def agents(self) -> tuple[str, ...]:
         return self.inner.agents
 

@@ -51,6 +51,9 @@ class Environment(abc.ABC):
     shared_reward: bool = False
     #: Whether a part of the rewards is shaping.
     pays_shaping: bool = False
+    #: Events that tell how an episode was solved, where that can be done in several ways: at most one of them happens
+    #: in an episode. Evaluation then says which each policy prefers.
+    outcomes: tuple[str, ...] = ()
 
     @property
     @abc.abstractmethod

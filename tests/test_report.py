@@ -204,6 +204,34 @@ def test_shaping_and_events_are_shown_apart(tmp_path):
     assert "without shaping" not in plain
 
 
+OUTCOMES = ["met_east", "met_north", "met_west"]
+MODES = {
+    "outcomes": OUTCOMES,
+    "shares": [[0.25, 0.5, 0.13], [0.44, 0.0, 0.44], [0.0, 0.0, 0.0]],
+    "modes": [["met_north"], ["met_east", "met_west"], []],
+    "population": 2,
+    "distinct": 1.3333,
+    "chance": 1.75,
+}
+
+
+def test_modes_are_shown_where_an_environment_names_outcomes(tmp_path):
+    payload = evaluation("self-play", modes=MODES)
+    page = report(tmp_path, write_run(tmp_path / "run", "self-play", judged=payload))
+    printed = " ".join(terminal([payload]).split())
+    for row in ("0 25 50 13 12 met_north", "1 44 0 44 12 met_east or met_west", "2 0 0 0 100 -", "3 1 2 1.33 1.75"):
+        assert f"self-play {row}" in page.text
+        assert f"self-play {row}" in printed
+    few = terminal([evaluation("self-play", modes=MODES | {"population": 4, "distinct": None})])
+    assert "self-play 3 1 4 - 1.75" in " ".join(few.split())
+    # Beside a method that was evaluated without.
+    both = terminal([payload, evaluation()])
+    assert "Unsolved" in both
+    for text in (terminal([evaluation()]), report(tmp_path, write_run(tmp_path / "plain")).text):
+        assert "Unsolved" not in text
+        assert "modes" not in text
+
+
 def test_figures_have_as_many_decimals_as_they_need():
     assert [rounded(value) for value in (0.12345, -9.9994, 12.345, 345.678)] == ["0.123", "-9.999", "12.35", "345.7"]
     assert str(t_interval(np.array([340.0, 350.0, 345.0]))) == "345.0 ± 12.4"
@@ -359,6 +387,15 @@ def broken(change) -> dict:
         (lambda e: e.update(curve={"frames": [2, 1], "mean": [[1] * 3] * 2}), "frames must increase"),
         (lambda e: e.update(curve={"frames": [1, 2], "mean": [[1] * 2] * 2}), "mean must be 2 x 3 numbers"),
         (lambda e: e.update(curve={"frames": [1, 2], "mean": [[1] * 3] * 2}), "training_return must be 2 x 3 numbers"),
+        (lambda e: e.update(modes=[]), r"modes is \[\]: it must be a JSON object"),
+        (lambda e: e.update(modes=MODES | {"outcomes": ["a", "a", "b"]}), "modes: outcomes must be different names"),
+        (lambda e: e.update(modes=MODES | {"shares": [[1, 0, 0]] * 2}), "modes: shares must be 3 x 3 numbers"),
+        (lambda e: e.update(modes=MODES | {"shares": [[0.9, 0.2, 0]] * 3}), "modes: shares must be from 0 to 1"),
+        (lambda e: e.update(modes=MODES | {"modes": [["met_up"], [], []]}), "modes: modes must be a list of outcomes"),
+        (lambda e: e.update(modes=MODES | {"modes": [[], []]}), "for each of 3 training runs"),
+        (lambda e: e.update(modes=MODES | {"modes": [[{}], [], []]}), "modes: modes must be a list of outcomes"),
+        (lambda e: e.update(modes=MODES | {"chance": "even"}), "modes: chance must be one number"),
+        (lambda e: e.update(modes=MODES | {"population": 2.0}), "modes: population is 2.0: it must be a JSON integer"),
     ],
 )
 def test_damaged_evaluation_is_refused_in_one_line(change, message):
@@ -424,14 +461,15 @@ def test_chosen_partners_alone_fill_the_headline():
 def test_nothing_is_cut_off_in_a_terminal_of_eighty_columns():
     curve = {"frames": [0, 100], "mean": [[0.5] * 3] * 2, "training_return": [[0.1] * 3] * 2}
     console = Console(file=StringIO(), width=80)
-    for table in result_tables([evaluation(method, curve=curve) for method in ("self-play", "popplay")]):
+    more = {"curve": curve, "modes": MODES}
+    for table in result_tables([evaluation(method, **more) for method in ("self-play", "popplay")]):
         console.print(table)
     assert isinstance(console.file, StringIO)
     printed = console.file.getvalue()
     judgement = parse_judgement(evaluation("popplay", curve=curve))
     shown = [result.mean_interval for result in judgement.groups.values()]
     shown += [best_checkpoint(judgement), mean_over_training(judgement), judgement.groups["held-out"].worst_interval]
-    for words in ["self-play", "popplay", "384,000", *map(str, shown)]:
+    for words in ["self-play", "popplay", "384,000", "met_north", "1.33", *map(str, shown)]:
         assert words in printed, words
 
 

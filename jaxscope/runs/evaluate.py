@@ -14,7 +14,7 @@ from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents.scripted import description, family, partner_names
 from jaxscope.agents.scripted_group import is_scripted
-from jaxscope.evaluation import Evaluation
+from jaxscope.evaluation import Evaluation, modes
 from jaxscope.evaluation.crossplay import CrossPlay, crossplay
 from jaxscope.evaluation.heldout import require_halves
 from jaxscope.evaluation.intervals import t_interval
@@ -26,6 +26,8 @@ from jaxscope.runs import settings as run_settings
 from jaxscope.types import Environment
 
 FORMAT = 1
+#: Policies in the populations whose modes are counted: as many as PopGen gives a cooperator of self-play partners.
+POPULATION = 4
 
 
 def evaluate_runs(
@@ -158,9 +160,29 @@ def _record(
     for name, group in record["groups"].items():
         group["met_in_training"] = [] if name == "training" else sorted(set(run.met) & set(group["partners"]))
     record["self_play"] = [float(Evaluation.of_pairs(results, [who], [who]).mean()[0]) for who in run.seeds]
+    if env.outcomes:
+        record["modes"] = _modes(env, run, results)
     if run.snapshots:
         record["curve"] = _curve(run, results)
     return record
+
+
+def _modes(env: Environment, run: _Run, results: PairResults) -> dict[str, Any]:
+    """How every seed solves the game with itself, and how many of the ways populations of the seeds cover."""
+    rows = [results.index[seed, seed] for seed in run.seeds]
+    kinds = results.learner_events, results.partner_events
+    # One seat says it all: a policy with itself plays the very same games from every seat.
+    counts = np.stack([sum(kind[name][rows, 0] for kind in kinds) for name in env.outcomes], axis=1)
+    shares = modes.shares(counts > 0)
+    found = modes.modes(shares)
+    return {
+        "outcomes": list(env.outcomes),
+        "shares": shares.tolist(),
+        "modes": [[name for name, is_mode in zip(env.outcomes, row, strict=True) if is_mode] for row in found],
+        "population": POPULATION,
+        "distinct": modes.distinct_modes(found, POPULATION) if len(rows) >= POPULATION else None,
+        "chance": modes.expected_distinct(POPULATION, len(env.outcomes)),
+    }
 
 
 def _curve(run: _Run, results: PairResults) -> dict[str, Any]:

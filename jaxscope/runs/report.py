@@ -22,10 +22,12 @@ from jaxscope.runs.tables import (
     NOTHING,
     Sheet,
     curve_sheet,
+    distinct_sheet,
     events_sheet,
     group_names,
     group_title,
     headline_sheet,
+    modes_sheet,
     partner_sheet,
     partners_of,
     unshaped_sheet,
@@ -82,6 +84,7 @@ def _results(labelled: Labelled) -> Iterator[Markup]:
             yield _table(along)
     for note in (note for label, run in labelled for note in _notes(label, run)):
         yield element("p", note, class_="note")
+    yield from _modes(judged)
     judgements = [judgement for _, judgement in judged]
     for group in group_names(judgements):
         yield element("h3", group_title(group))
@@ -102,6 +105,27 @@ def _results(labelled: Labelled) -> Iterator[Markup]:
     if curves:
         svg = curve_svg(curves, title="Held-out mean by checkpoint", ylabel="return")
         yield _figure(svg, "Faint lines: training runs. Strong lines: their mean. The headline is the last checkpoint.")
+
+
+def _modes(judged: Judged) -> Iterator[Markup]:
+    """Where an environment names its outcomes: which of them every policy prefers."""
+    of_policies, of_populations = modes_sheet("", judged), distinct_sheet("", judged)
+    if of_policies is None or of_populations is None:
+        return
+    yield element("h3", "How every policy ends its episodes with itself")
+    yield element(
+        "p",
+        "Share of the episodes with each outcome, in %. A policy's mode is its most frequent outcome: those that tie "
+        f"are all named, and {NOTHING} stands where the policy never had any.",
+    )
+    yield _table(of_policies)
+    yield element(
+        "p",
+        "The mean number of different modes in a population of some of these policies, over all such populations. Each "
+        "of several tied modes counts in equal part; a policy without a mode adds none. By chance: every policy with "
+        "one mode, drawn uniformly.",
+    )
+    yield _table(of_populations)
 
 
 def _notes(label: str, run: RunFolder) -> Iterator[str]:

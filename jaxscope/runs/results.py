@@ -55,6 +55,18 @@ class TrainingCurve:
 
 
 @dataclass(frozen=True)
+class Modes:
+    """How S policies solve a game with themselves that can be solved in K ways."""
+
+    outcomes: tuple[str, ...]
+    shares: Float[np.ndarray, "S K"]  # of a policy's episodes; the rest were not solved
+    modes: tuple[tuple[str, ...], ...]  # most frequent outcomes of every policy: several if tied, none if never solved
+    population: int  # policies of which `distinct` is told
+    distinct: float  # mean number of different modes in a population of so many; nan where there are fewer policies
+    chance: float  # the same where every policy draws its mode
+
+
+@dataclass(frozen=True)
 class Judgement:
     """What one `eval.json` says of one method."""
 
@@ -65,6 +77,7 @@ class Judgement:
     frames: int
     groups: dict[str, GroupResult]
     curve: TrainingCurve | None
+    modes: Modes | None  # where an environment names its outcomes
 
     @property
     def runs(self) -> int:
@@ -156,7 +169,11 @@ def parse_judgement(payload: Mapping[str, Any], source: str = "evaluation") -> J
         frames=_field(checkpoint, "frames", int, f"{source}, checkpoint"),
         groups=groups,
         curve=None,
+        modes=None,
     )
+    if payload.get("modes") is not None:
+        of_policies = _modes(_field(payload, "modes", dict, source), judgement.runs, f"{source}, modes")
+        judgement = replace(judgement, modes=of_policies)
     if payload.get("curve") is None:
         return judgement
     curve, where = _field(payload, "curve", dict, source), f"{source}, curve"
@@ -202,6 +219,26 @@ def _parse_group(group: Mapping[str, Any], source: str) -> GroupResult:
         random=_numbers(bounds, "random", (p,), f"{source}, bounds"),
         best_script=_numbers(bounds, "best script", (p,), f"{source}, bounds"),
         best_script_name=_names(bounds, "best script name", f"{source}, bounds", p),
+    )
+
+
+def _modes(record: Mapping[str, Any], s: int, source: str) -> Modes:
+    outcomes = _names(record, "outcomes", source)
+    if not outcomes or len(set(outcomes)) < len(outcomes):
+        raise ValueError(f"{source}: outcomes must be different names, at least one")
+    shares = _numbers(record, "shares", (s, len(outcomes)), source)
+    if not ((shares >= 0).all() and (shares.sum(axis=1) <= 1 + 1e-6).all()):
+        raise ValueError(f"{source}: shares must be from 0 to 1, and so must their sum for every training run")
+    found = _field(record, "modes", list, source)
+    if len(found) != s or not all(isinstance(row, list) and all(name in outcomes for name in row) for row in found):
+        raise ValueError(f"{source}: modes must be a list of outcomes for each of {s} training runs")
+    return Modes(
+        outcomes,
+        shares,
+        tuple(tuple(row) for row in found),
+        _field(record, "population", int, source),
+        float(_numbers(record, "distinct", (), source)),
+        float(_numbers(record, "chance", (), source)),
     )
 
 

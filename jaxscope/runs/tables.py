@@ -17,7 +17,7 @@ from jaxscope.runs.results import GROUPS, GroupResult, Judgement, Returns, label
 NOTHING = "-"
 TITLES = {"held-out": "Held-out partners", "training": "Training partners"}
 #: Columns of a partner table that name a row; all others hold numbers.
-NAMING = ("Partner", "Behaviour", "Method", "Which script")
+NAMING = ("Partner", "Behaviour", "Method", "Which script", "Mode")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ def result_tables(evals: Sequence[Mapping[str, Any]]) -> list[Table]:
             for sheet in (
                 unshaped_sheet(f"{env}: without shaping", labelled),
                 curve_sheet(f"{env}: along the run", labelled),
+                modes_sheet(f"{env}: how every policy ends its episodes with itself, in %", labelled),
+                distinct_sheet(f"{env}: different modes in a population", labelled),
             )
             if sheet is not None
         ]
@@ -104,6 +106,37 @@ def curve_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet 
         if judgement.curve is not None
     ]
     columns = ("Method", "Best checkpoint, held-out mean", "Mean over training, held-out")
+    return Sheet(title, columns, tuple(rows)) if rows else None
+
+
+def modes_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet | None:
+    """One row a policy: the share of its episodes with each outcome, and the most frequent; of what names outcomes."""
+    told = [(label, judgement.modes) for label, judgement in labelled if judgement.modes is not None]
+    outcomes = list(dict.fromkeys(name for _, modes in told for name in modes.outcomes))
+    rows = []
+    for label, modes in told:
+        for seed, (of_policy, mode) in enumerate(zip(modes.shares, modes.modes, strict=True)):
+            share = dict(zip(modes.outcomes, of_policy, strict=True))
+            cells = [f"{100 * share[name]:.0f}" if name in share else NOTHING for name in outcomes]
+            rows.append((label, str(seed), *cells, f"{100 * (1 - of_policy.sum()):.0f}", " or ".join(mode) or NOTHING))
+    return Sheet(title, ("Method", "Seed", *outcomes, "Unsolved", "Mode"), tuple(rows)) if rows else None
+
+
+def distinct_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet | None:
+    """One row a method: how many different modes a population of its policies has, beside chance."""
+    told = [(label, judgement.modes) for label, judgement in labelled if judgement.modes is not None]
+    rows = [
+        (
+            label,
+            str(len(modes.modes)),
+            str(sum(not mode for mode in modes.modes)),
+            str(modes.population),
+            NOTHING if np.isnan(modes.distinct) else f"{modes.distinct:.2f}",
+            f"{modes.chance:.2f}",
+        )
+        for label, modes in told
+    ]
+    columns = ("Method", "Policies", "Without mode", "Population of", "Different modes", "By chance")
     return Sheet(title, columns, tuple(rows)) if rows else None
 
 
