@@ -7,12 +7,20 @@ from typing import Any
 import jax
 from rich.console import Console
 
-from benchmarks.peers import jaxmarl_overcooked, jumanji_lbf, lbforaging_env, overcooked_ai_env
-from benchmarks.random_play import random_play
+from benchmarks.peers import (
+    jaxmarl_mpe,
+    jaxmarl_overcooked,
+    jumanji_lbf,
+    lbforaging_env,
+    overcooked_ai_env,
+    vmas_mpe,
+)
+from benchmarks.random_play import Sampler, integers, random_play, reals
 from benchmarks.timing import Contender, compare, print_table, result_record
 from jaxscope import make
+from jaxscope.spaces import Discrete, Space
 
-FAMILIES = ("lbf", "overcooked")
+FAMILIES = ("lbf", "overcooked", "pmr", "predator_prey")
 SIZES = (64, 1024, 4096)
 KITCHEN = "cramped_room"
 
@@ -31,7 +39,16 @@ def ours(name: str, num_envs: int) -> Contender:
         obs, state, rewards, _, _ = jax.vmap(env.step)(keys, state, named)
         return state, obs, env.team_reward(rewards)
 
-    return random_play(f"jaxscope {name}, {num_envs} envs", reset, step, num_envs, env.num_agents, 6)
+    return random_play(
+        f"jaxscope {name}, {num_envs} envs", reset, step, num_envs, env.num_agents, _uniform(env.action_space())
+    )
+
+
+def _uniform(space: Space) -> Sampler:
+    if isinstance(space, Discrete):
+        return integers(space.n)
+    (size,) = space.shape
+    return reals(size, space.low, space.high)
 
 
 def run(repeats: int = 5, env: str | None = None) -> list[dict[str, Any]]:
@@ -45,7 +62,7 @@ def run(repeats: int = 5, env: str | None = None) -> list[dict[str, Any]]:
     """
     if env is not None and env not in FAMILIES:
         raise ValueError(f"env = {env!r}: there are benchmarks of {' and '.join(FAMILIES)}")
-    measured = {"lbf": _foraging, "overcooked": _overcooked}
+    measured = {"lbf": _foraging, "overcooked": _overcooked, "pmr": _meeting, "predator_prey": _hunting}
     return [record for family in FAMILIES if env in (None, family) for record in measured[family](repeats)]
 
 
@@ -67,6 +84,28 @@ def _overcooked(repeats: int) -> list[dict[str, Any]]:
         theirs = jaxmarl_overcooked.contender(KITCHEN, num_envs)
         kitchens = [ours(name, num_envs), ours(f"{name}?observation=vector", num_envs)]
         records.append(_measured(name, num_envs, [*kitchens, theirs, reference], theirs.name, repeats))
+    return records
+
+
+def _meeting(repeats: int) -> list[dict[str, Any]]:
+    return _in_the_plane("pmr", jaxmarl_mpe.SPREAD, vmas_mpe.SPREAD, repeats)
+
+
+def _hunting(repeats: int) -> list[dict[str, Any]]:
+    return _in_the_plane("predator_prey", jaxmarl_mpe.TAG, vmas_mpe.TAG, repeats)
+
+
+def _in_the_plane(name: str, of_jaxmarl: Any, of_vmas: Any, repeats: int) -> list[dict[str, Any]]:
+    """Our game beside the particle environments that are nearest to it, at equal bodies and time limits."""
+    horizon, records = make(name).horizon, []
+    for num_envs in SIZES:
+        theirs = jaxmarl_mpe.contender(of_jaxmarl, num_envs, horizon)
+        contenders = [ours(name, num_envs), theirs]
+        try:
+            contenders.append(vmas_mpe.contender(of_vmas, num_envs, horizon))
+        except ImportError as error:
+            print(f"VMAS is left out: {error}")
+        records.append(_measured(name, num_envs, contenders, theirs.name, repeats))
     return records
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 from benchmarks.timing import Contender
 
@@ -15,7 +15,19 @@ from benchmarks.timing import Contender
 STEPS_PER_CALL = 131_072
 
 Reset = Callable[[PRNGKeyArray], tuple[Any, Any]]
-Step = Callable[[PRNGKeyArray, Any, Int[Array, "B A"]], tuple[Any, Any, Array]]
+Step = Callable[[PRNGKeyArray, Any, Shaped[Array, "B A *a"]], tuple[Any, Any, Array]]
+#: Draws the actions of one step: a key and the shape `(B, A)` give `[B, A, *a]`.
+Sampler = Callable[[PRNGKeyArray, tuple[int, int]], Shaped[Array, "B A *a"]]
+
+
+def integers(num_actions: int) -> Sampler:
+    """Uniform draws of 0 .. num_actions - 1."""
+    return lambda key, shape: jax.random.randint(key, shape, 0, num_actions)
+
+
+def reals(size: int, low: float, high: float) -> Sampler:
+    """Uniform draws of vectors of `size` numbers in [low, high)."""
+    return lambda key, shape: jax.random.uniform(key, (*shape, size), minval=low, maxval=high)
 
 
 def random_play(
@@ -24,11 +36,11 @@ def random_play(
     step: Step,
     num_envs: int,
     num_agents: int,
-    num_actions: int,
+    sampler: Sampler,
     num_steps: int | None = None,
     seed: int = 0,
 ) -> Contender:
-    """A contender that takes uniform random actions in `num_envs` auto-resetting environments, under one `lax.scan`.
+    """A contender that plays `num_envs` auto-resetting environments with actions of `sampler`, under one `lax.scan`.
 
     `reset(key) -> (state, observations)` and `step(key, state, actions) -> (state, observations, rewards)` are for the
     whole batch; one key serves both, so an environment that wants a key a game splits it, at its own cost. The states
@@ -42,14 +54,14 @@ def random_play(
     """
     if num_steps is None:
         num_steps = max(1, STEPS_PER_CALL // max(1, num_envs))
-    sizes = {"num_envs": num_envs, "num_agents": num_agents, "num_actions": num_actions, "num_steps": num_steps}
+    sizes = {"num_envs": num_envs, "num_agents": num_agents, "num_steps": num_steps}
     if min(sizes.values()) < 1:
         raise ValueError(f"sizes must be 1 or more, got {sizes}")
 
     def body(carry: tuple, _: None) -> tuple[tuple, None]:
         key, state, observations, total = carry
         key, action_key, step_key = jax.random.split(key, 3)
-        actions = jax.random.randint(action_key, (num_envs, num_agents), 0, num_actions)
+        actions = sampler(action_key, (num_envs, num_agents))
         total += _checksum(observations)
         state, observations, rewards = step(step_key, state, actions)
         return (key, state, observations, total + rewards.sum()), None

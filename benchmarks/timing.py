@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 #: Distributions whose versions a record names where they are installed.
-PACKAGES = ("jaxscope", "jax", "jaxlib", "flax", "optax", "numpy", "jumanji", "lbforaging", "jaxmarl")
+PACKAGES = ("jaxscope", "jax", "jaxlib", "flax", "optax", "numpy", "jumanji", "lbforaging", "jaxmarl", "vmas", "torch")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from jaxscope.files import write_text
 
 ROOT = Path(__file__).parent.parent
 PEERS = ("jumanji", "jaxmarl", "PureJaxRL", "IPPO-FF", "gather")
-IN_PYTHON = ("lbforaging", "overcooked_ai")  # far behind: not worth a row
+IN_PYTHON = ("lbforaging", "overcooked_ai", "vmas")  # far behind: not worth a row
 
 
 def table(results: dict[str, Any]) -> str:

@@ -461,7 +461,7 @@ def test_chosen_partners_alone_fill_the_headline():
 def test_nothing_is_cut_off_in_a_terminal_of_eighty_columns():
     curve = {"frames": [0, 100], "mean": [[0.5] * 3] * 2, "training_return": [[0.1] * 3] * 2}
     console = Console(file=StringIO(), width=80)
-    more = {"curve": curve, "modes": MODES}
+    more: dict[str, Any] = {"curve": curve, "modes": MODES}
     for table in result_tables([evaluation(method, **more) for method in ("self-play", "popplay")]):
         console.print(table)
     assert isinstance(console.file, StringIO)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from benchmarks.peers import peer
 from benchmarks.peers.games import Games
-from benchmarks.random_play import random_play
+from benchmarks.random_play import integers, random_play
 from benchmarks.timing import Contender
 
 NUM_AGENTS = 2
@@ -42,7 +42,7 @@ def contender(layout: str, num_envs: int) -> Contender:
         shaped = stack(info["shaped_reward"]).sum(0)
         return state, stack(obs), rewards[env.agents[0]] + shaped
 
-    return random_play(f"jaxmarl {layout} x{num_envs}", reset, step, num_envs, NUM_AGENTS, NUM_ACTIONS)
+    return random_play(f"jaxmarl {layout} x{num_envs}", reset, step, num_envs, NUM_AGENTS, integers(NUM_ACTIONS))
 
 
 def games(layout: str, num_envs: int) -> Games:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from benchmarks.peers import peer
 from benchmarks.peers.games import Games
-from benchmarks.random_play import random_play
+from benchmarks.random_play import integers, random_play
 from benchmarks.timing import Contender
 
 SIZE = 8
@@ -58,7 +58,7 @@ def contender(num_envs: int, sight: int | None = None, num_steps: int | None = N
         return state, timestep.observation.agents_view, timestep.reward
 
     name = f"jumanji {_prefix(sight)}{SIZE}x{SIZE}-{NUM_AGENTS}p-{NUM_FOODS}f x{num_envs}"
-    return random_play(name, reset, step, num_envs, NUM_AGENTS, NUM_ACTIONS, num_steps, seed)
+    return random_play(name, reset, step, num_envs, NUM_AGENTS, integers(NUM_ACTIONS), num_steps, seed)
 
 
 def contenders(
