@@ -22,8 +22,8 @@ SOUP = 20
 @pytest.mark.parametrize(
     ("env", "encoder", "frames"),
     [
-        ("overcooked/cramped_room?observation=vector", "dense", 4_000_000),
-        ("overcooked/cramped_room", "conv", 2_500_000),
+        ("overcooked/cramped_room?observation=vector", "dense", 2_000_000),
+        ("overcooked/cramped_room", "conv", 1_000_000),
     ],
 )
 def test_self_play_serves_more_than_ten_soups_in_the_cramped_room(tmp_path, env, encoder: Any, frames):
