@@ -23,9 +23,8 @@ from jaxscope.files import write_text
 from jaxscope.panel import Panel, join, subset
 from jaxscope.runs import metrics, panels
 from jaxscope.runs import settings as run_settings
+from jaxscope.runs.results import FORMAT
 from jaxscope.types import Environment
-
-FORMAT = 1
 
 
 def evaluate_runs(
