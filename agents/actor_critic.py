@@ -23,6 +23,8 @@ from jaxscope.spaces import Box, Discrete, Space
 from jaxscope.types import Environment, PyTree, View
 
 Memory = Literal["gru", "none"]
+#: Bounds of the learned log-spread of continuous actions before squashing: wider, they would pile up at the ends.
+_LOG_STD = (-5.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,10 @@ class NetworkConfig:
     """Bring every entry of the observations to mean 0 and standard deviation 1, by statistics kept with the weights."""
 
     def __post_init__(self) -> None:
-        if self.hidden < 1:
-            raise ValueError(f"network hidden = {self.hidden}: must be at least 1")
+        if not isinstance(self.hidden, int) or self.hidden < 1:
+            raise ValueError(f"network hidden = {self.hidden!r}: must be a whole number, at least 1")
+        if not isinstance(self.normalise, bool):
+            raise ValueError(f"network normalise = {self.normalise!r}: must be true or false")
         for name, kinds in (("memory", get_args(Memory)), ("encoder", get_args(Encoder))):
             if getattr(self, name) not in kinds:
                 raise ValueError(f"network {name} = {getattr(self, name)!r}: must be one of {', '.join(kinds)}")
@@ -93,7 +97,7 @@ class ActorCritic(nnx.Module):
         if self.log_std is None:
             return Categorical(outputs), value
         assert isinstance(self.actions, Box)
-        log_std = jnp.broadcast_to(self.log_std[...], outputs.shape)
+        log_std = jnp.broadcast_to(jnp.clip(self.log_std[...], *_LOG_STD), outputs.shape)
         return SquashedGaussian(outputs, log_std, self.actions.low, self.actions.high), value
 
 
@@ -127,7 +131,7 @@ class RecurrentPolicy:
 
     def __post_init__(self) -> None:
         actions = self.actions
-        if isinstance(actions, Box) and (actions.integer or len(actions.shape) != 1 or not _bounded(actions)):
+        if isinstance(actions, Box) and not _steerable(actions):
             raise ValueError(
                 f"the actor-critic needs discrete actions or vectors of real numbers between bounds, not {actions}"
             )
@@ -210,8 +214,9 @@ def restore(env: Environment, description: dict[str, Any]) -> RecurrentPolicy:
     return dataclasses.replace(RecurrentPolicy.of(env, NetworkConfig(**description["network"])), support=support)
 
 
-def _bounded(actions: Box) -> bool:
-    return math.isfinite(actions.low) and math.isfinite(actions.high) and actions.low < actions.high
+def _steerable(actions: Box) -> bool:
+    bounded = math.isfinite(actions.low) and math.isfinite(actions.high) and actions.low < actions.high
+    return bounded and not actions.integer and len(actions.shape) == 1 and actions.shape[0] > 0
 
 
 @functools.cache

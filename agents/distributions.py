@@ -35,7 +35,8 @@ class Categorical(NamedTuple):
 class SquashedGaussian(NamedTuple):
     """Independent normal distributions, squashed by tanh into the open box between `low` and `high`.
 
-    The last axis is the vector of one action; log-density and entropy are of the whole vector, in nats.
+    The last axis is the vector of one action; log-density and entropy are of the whole vector, in nats. The box
+    should not lie many times its width away from 0, where float32 has few digits for the difference.
     """
 
     mean: Float[Array, "*batch d"]  # before squashing

@@ -30,6 +30,7 @@ def ours(method: str, env: str, devices: int = 1, memory: Memory = "gru") -> Con
         num_steps=THEIRS.num_steps,
         epochs=THEIRS.num_epochs,
         minibatches=THEIRS.num_minibatches,
+        scale_rewards=False,  # as the peers
         network=NetworkConfig(THEIRS.hidden, memory=memory),
     )
     config = self_play.Config(learning) if method == "self-play" else popplay.Config(learning)

@@ -107,7 +107,6 @@ class Overcooked(Environment):
         ValueError: a layout or a setting is impossible; the message says which and what is allowed.
     """
 
-    pays_shaping = True
     layout: str = "cramped_room"
     horizon: int = 400
     observation: Literal["grid", "vector"] = "grid"
@@ -168,6 +167,11 @@ class Overcooked(Environment):
     def name(self) -> str:
         options = options_in_names.changed(self, but=("layout",))
         return f"overcooked/{options_in_names.compose(self.layout, options)}"
+
+    @property
+    def pays_shaping(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        amounts = (self.placement_in_pot_reward, self.dish_pickup_reward, self.soup_pickup_reward)
+        return self.reward_shaping_factor != 0 and any(amounts)
 
     @property
     def layouts(self) -> tuple[str, ...]:

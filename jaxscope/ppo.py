@@ -144,13 +144,7 @@ def optimiser(cfg: PPOConfig) -> optax.GradientTransformation:
 
 
 def policy(cfg: PPOConfig, env: Environment) -> RecurrentPolicy:
-    """The policy that `cfg` trains in `env`.
-
-    Raises:
-        ValueError: shaping should fade, and `env` pays none.
-    """
-    if cfg.shaping_frames is not None and not env.pays_shaping:
-        raise ValueError(f"shaping_frames = {cfg.shaping_frames}, but {env.name} pays no shaping that could fade")
+    """The policy that `cfg` trains in `env`."""
     return RecurrentPolicy.of(env, cfg.network)
 
 
@@ -184,7 +178,13 @@ def init(
     params_key: PRNGKeyArray,
     learner_key: PRNGKeyArray,
 ) -> Learner:
-    """A learner before its first iteration, with the games that it will go on with."""
+    """A learner before its first iteration, with the games that it will go on with.
+
+    Raises:
+        ValueError: shaping should fade, and `env` pays none.
+    """
+    if cfg.shaping_frames is not None and not env.pays_shaping:
+        raise ValueError(f"shaping_frames = {cfg.shaping_frames}, but {env.name} pays no shaping that could fade")
     params = policy(cfg, env).init(params_key)
     return Learner(
         params=params,
@@ -202,7 +202,7 @@ def scaled(cfg: PPOConfig, scale: RewardScale | None, trajectory: Trajectory) ->
     if scale is None:
         return None, trajectory
     scale = reward_scale.observe(scale, trajectory.reward, trajectory.reset, cfg.gamma)
-    return scale, trajectory._replace(reward=trajectory.reward / scale.spread)
+    return scale, trajectory._replace(reward=scale.scaled(trajectory.reward))
 
 
 def update(

@@ -1,7 +1,8 @@
 """Rewards divided by the running spread of discounted returns, so that one setting of a learner fits every game.
 
-The critic's loss and its clip range are in units of the return. Only the size of rewards changes, never their sign or
-zero, so the aim stays the same. Returns that are shown are the environment's own.
+The critic's loss and its clip range are in units of the return. Rewards keep their sign, and those of one rollout their
+proportions, except that none counts for more than `LARGEST` spreads: the first reward after many rollouts without one
+would upset all weights. Returns that are shown are the environment's own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from jaxtyping import Array, Bool, Float
 
 from jaxscope.placement import ENVIRONMENTS
 
+#: The largest scaled reward.
+LARGEST = 10.0
+#: Returns whose variance is less than this share of their mean square are taken for equal: that is rounding.
+_ROUNDING = 1e-9
+
 
 class RewardScale(NamedTuple):
     """Statistics of the discounted return that every row has had so far in its episode."""
@@ -26,9 +32,14 @@ class RewardScale(NamedTuple):
 
     @property
     def spread(self) -> Float[Array, ""]:
-        """The standard deviation; 1 while there is none."""
+        """The standard deviation; 1 while all returns are equal."""
         variance = self.squares / jnp.maximum(self.count, 1.0)
-        return jnp.where(variance > 0, jnp.sqrt(variance), 1.0)
+        varies = variance > _ROUNDING * (variance + self.mean**2)
+        return jnp.where(varies, jnp.sqrt(variance), 1.0)
+
+    def scaled(self, reward: Float[Array, "T R"]) -> Float[Array, "T R"]:
+        """Rewards in units of the spread."""
+        return jnp.clip(reward / self.spread, -LARGEST, LARGEST)
 
 
 def begin(rows: int) -> RewardScale:
@@ -56,5 +67,5 @@ def observe(scale: RewardScale, reward: Float[Array, "T R"], reset: Bool[Array, 
     count = jnp.float32(seen.size)
     total = scale.count + count
     apart = seen.mean() - scale.mean
-    squares = scale.squares + ((seen - seen.mean()) ** 2).sum() + apart**2 * scale.count * count / total
-    return RewardScale(running, total, scale.mean + apart * count / total, squares)
+    squares = scale.squares + ((seen - seen.mean()) ** 2).sum() + apart**2 * (scale.count * (count / total))
+    return RewardScale(running, total, scale.mean + apart * (count / total), squares)

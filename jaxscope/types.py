@@ -40,7 +40,7 @@ class Environment(abc.ABC):
     - `final_observation`: the observations after this step and before any reset;
     - `events`: named counts per agent, each `[A]`, from which the reward can be explained.
 
-    Where `pays_shaping` is set it also holds `shaping`, `[A]`: the part of every agent's reward that is a hint for
+    Where `pays_shaping` is true it also holds `shaping`, `[A]`: the part of every agent's reward that is a hint for
     learners and no aim of the game, so that training can fade it out and results can be shown without.
     """
 

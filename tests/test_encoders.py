@@ -14,6 +14,9 @@ from jaxscope.agents.actor_critic import NetworkConfig, RecurrentPolicy
 from jaxscope.agents.dense import linear
 from jaxscope.agents.distributions import Categorical
 from jaxscope.agents.encoders import neighbourhoods
+from jaxscope.evaluation import evaluate
+from jaxscope.panel import Panel
+from jaxscope.runs import panels
 
 
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
@@ -48,6 +51,19 @@ def test_every_weight_of_a_policy_of_grids_gets_gradient(encoder, memory):
 
     for path, gradient in jax.tree_util.tree_leaves_with_path(jax.grad(loss)(params)):
         assert (jnp.abs(gradient) > 0).any(), jax.tree_util.keystr(path)
+
+
+def test_a_policy_of_one_kitchen_plays_in_another_as_it_was_trained(tmp_path):
+    """What never differed from 0 in its own kitchen has weights that nobody trained."""
+    ring, forced = make("overcooked/coordination_ring"), make("overcooked/forced_coordination")
+    policy = RecurrentPolicy.of(ring, NetworkConfig(8))
+    assert policy.support != RecurrentPolicy.of(forced, NetworkConfig(8)).support
+    params = jax.tree.map(lambda leaf: leaf[None], policy.init(jax.random.key(0)))
+    panels.save(Panel.learned(policy, params, ["ringer"]), tmp_path / "kept")
+    again = panels.load(tmp_path / "kept", forced)
+    assert again.policies == (policy,)
+    outcome = evaluate(forced, again, Panel.scripted(forced, ["stay"]), episodes=2)
+    assert outcome.team_return.shape == (1, 1, 2, 2)
 
 
 def test_what_is_always_zero_can_be_left_out():

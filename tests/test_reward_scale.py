@@ -75,10 +75,31 @@ def test_the_currency_of_a_game_does_not_matter():
 
 
 def test_without_any_reward_nothing_is_scaled():
-    learner, metrics = trained(Paying(pay=0.0), CFG)
+    learner, _ = trained(Paying(pay=0.0), CFG)
     assert learner.reward_scale is not None
     assert learner.reward_scale.spread == 1
-    assert metrics.means["value_loss"] >= 0
+    plain, _ = trained(Paying(pay=0.0), dataclasses.replace(CFG, scale_rewards=False))
+    jax.tree.map(np.testing.assert_array_equal, learner.params, plain.params)
+
+
+@pytest.mark.parametrize("reward", [0.1, 1.0, 0.3, 123.4])
+def test_equal_returns_have_no_spread(reward):
+    """Rounding is none either: to divide by it would make rewards of a million."""
+    scale = reward_scale.begin(4)
+    for _ in range(20):
+        scale = reward_scale.observe(scale, jnp.full((50, 4), reward), jnp.ones((50, 4), bool), 0.99)
+    assert scale.spread == 1
+
+
+def test_a_first_reward_after_many_without_is_cut_off():
+    scale, none = reward_scale.begin(64), jnp.zeros((50, 64))
+    for _ in range(100):
+        scale = reward_scale.observe(scale, none, none > 0, 0.99)
+    first = none.at[30, 7].set(20.0)
+    scale = reward_scale.observe(scale, first, none > 0, 0.99)
+    assert 20.0 / scale.spread > 100
+    assert scale.scaled(first).max() == reward_scale.LARGEST
+    assert scale.scaled(-first).min() == -reward_scale.LARGEST
 
 
 @pytest.mark.parametrize("scale_rewards", [True, False])

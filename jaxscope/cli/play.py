@@ -25,7 +25,7 @@ from jaxscope.files import file_name
 from jaxscope.make import make
 from jaxscope.panel import Panel
 from jaxscope.runs import panels
-from jaxscope.types import Environment, Playable, View
+from jaxscope.types import Environment, Playable, Renders, View
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ def run(options: Options) -> None:
         raise ValueError("name an environment to play, for example overcooked/cramped_room")
     env = make(options.env)
     if not isinstance(env, Playable):
-        raise ValueError(f"{env.name} cannot be played: it has no picture or no keys")
+        lacks = "names no keys for its actions" if isinstance(env, Renders) else "has no method render(state)"
+        raise ValueError(f"{env.name} cannot be played: it {lacks}")
     if not 0 <= options.seat < env.num_agents:
         raise ValueError(f"seat = {options.seat}: {env.name} has the seats 0 to {env.num_agents - 1}")
     if options.partner in ROLES:

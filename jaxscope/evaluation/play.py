@@ -26,7 +26,7 @@ class _Game(NamedTuple):
     """E episodes of one team under way."""
 
     env_state: PyTree  # [E, ...]
-    obs: Array  # [A, E, *o]
+    obs: Array  # [E, A, *o]
     memory: tuple[PyTree, ...]  # per kind, [A, E, ...]
     running: Bool[Array, " E"]
     outcome: Outcome  # without the C axis
@@ -84,7 +84,7 @@ def _begin(env, policies, population, team, episodes: int, key) -> _Game:
         length=jnp.zeros(episodes, jnp.int32),
         events={name: jnp.zeros((episodes, env.num_agents)) for name in counts},
     )
-    stacked = jnp.stack([obs[agent] for agent in env.agents])
+    stacked = jax.vmap(env.by_seat)(obs, state)
     return _Game(state, stacked, memory, jnp.ones(episodes, bool), outcome, jnp.zeros((), jnp.int32))
 
 
@@ -101,7 +101,7 @@ def _step(env, policies, population, team, game: _Game, key) -> _Game:
     env_key, seats_key = jax.random.split(key)
 
     def act(seat: Int[Array, ""]) -> tuple[Array, tuple[PyTree, ...]]:
-        view = View(game.obs[seat], game.env_state, jnp.full(episodes, seat))
+        view = View(game.obs[:, seat], game.env_state, jnp.full(episodes, seat))
         keys = jax.random.split(jax.random.fold_in(seats_key, seat), episodes)
         memory = jax.tree.map(lambda leaf: leaf[seat], game.memory)
         return _act(policies, population, team[seat], memory, view, keys)
@@ -122,7 +122,7 @@ def _step(env, policies, population, team, game: _Game, key) -> _Game:
             for name, total in before.events.items()
         },
     )
-    stacked = jnp.stack([obs[agent] for agent in env.agents])
+    stacked = jax.vmap(env.by_seat)(obs, state)
     return _Game(state, stacked, memory, counted & ~dones["__all__"], outcome, game.time + 1)
 
 

@@ -23,9 +23,9 @@ from jaxscope.files import write_text
 from jaxscope.panel import Panel, join, subset
 from jaxscope.runs import metrics, panels
 from jaxscope.runs import settings as run_settings
+from jaxscope.runs.results import FORMAT
 from jaxscope.types import Environment
 
-FORMAT = 1
 #: Policies in the populations whose modes are counted: as many as PopGen gives a cooperator of self-play partners.
 POPULATION = 4
 

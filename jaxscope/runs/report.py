@@ -209,7 +209,8 @@ def _training(labelled: Labelled) -> Iterator[Markup]:
          "curves tell whether each still learns, not which is better."),
         ("unshaped_return", "Return without shaping", "The same episodes without the part of their return that is a "
          "hint for learners."),
-        ("entropy", "Policy entropy", "Entropy of the learner's actions, in nats."),
+        ("entropy", "Policy entropy", "Entropy of the learner's actions, in nats; that of real numbers may "
+         "be negative."),
     ]  # fmt: skip
     for name, title, caption in plots:
         curves = [Curve(label, run.series(name)) for label, run in labelled]

@@ -141,12 +141,15 @@ def distinct_sheet(title: str, labelled: Sequence[tuple[str, Judgement]]) -> She
 
 
 def partner_sheet(title: str, group: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet:
-    """One row a partner and method: intervals over training runs, over all seats and in each, and the bounds."""
+    """One row a partner and method: intervals over training runs, over all seats and in each, and the bounds.
+
+    Where shaping is paid, the return over all seats stands there without it too; the bounds include it.
+    """
     judged = [(label, judgement.groups[group]) for label, judgement in labelled if group in judgement.groups]
     seats = max(result.per_seat.shape[2] for _, result in judged)
     shaped = any(result.unshaped for _, result in judged)
     columns = ["Partner", "Behaviour", "Method", "Return"]
-    columns += [*(["Unshaped"] if shaped else []), *(f"Seat {seat}" for seat in range(seats))]
+    columns += [f"Seat {seat}" for seat in range(seats)]
     rows = []
     for name in partners_of(group, [judgement for _, judgement in labelled]):
         for label, result in judged:
@@ -154,13 +157,14 @@ def partner_sheet(title: str, group: str, labelled: Sequence[tuple[str, Judgemen
                 continue
             index = result.partners.index(name)
             row = [name, result.descriptions[index], label, str(t_interval(result.per_partner[:, index]))]
-            if shaped:
-                row.append(str(t_interval(result.unshaped.per_partner[:, index])) if result.unshaped else NOTHING)
             row += [str(t_interval(result.per_seat[:, index, seat])) for seat in range(result.per_seat.shape[2])]
             row += [NOTHING] * (seats - result.per_seat.shape[2])
             row += [_number(result.random[index]), _number(result.best_script[index])]
+            if shaped:
+                row.append(str(t_interval(result.unshaped.per_partner[:, index])) if result.unshaped else NOTHING)
             rows.append((*row, result.best_script_name[index] or NOTHING))
-    return Sheet(title, (*columns, "Random", "Best script", "Which script"), tuple(rows))
+    last = ("Random", "Best script", *(["Without shaping"] if shaped else []), "Which script")
+    return Sheet(title, (*columns, *last), tuple(rows))
 
 
 def events_sheet(title: str, group: str, labelled: Sequence[tuple[str, Judgement]]) -> Sheet | None:
