@@ -24,7 +24,7 @@ NETWORK = NetworkConfig(4, normalise=True)
 CFG = PPOConfig(frames=480, num_envs=4, num_steps=6, epochs=2, minibatches=2, network=NETWORK)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=10)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 2**31 - 1))
 def test_statistics_are_those_of_all_observations(rollouts, seed):
     rng = np.random.default_rng(seed)

@@ -18,11 +18,11 @@ MEETING = 2.0  # the whole return of Rendezvous
 
 def test_self_play_meets_in_rendezvous(tmp_path):
     """Random players meet in one game of twenty."""
-    settings = RunSettings("self-play", "pmr", self_play.Config(PPOConfig(frames=320_000)), seeds=2, snapshots=0)
+    settings = RunSettings("self-play", "pmr", self_play.Config(PPOConfig(frames=256_000)), seeds=1, snapshots=0)
     train(settings, tmp_path / "run")
     lines = read(tmp_path / "run" / "metrics.jsonl")
     last = [line for line in lines if line["iteration"] == settings.config.iterations]
-    assert len(last) == 2
+    assert len(last) == 1
     assert min(line["return"] for line in last) > 0.9 * MEETING
 
 

@@ -168,6 +168,7 @@ def test_bootstrapping_makes_a_time_limit_invisible_to_the_value():
         clip=10.0,
         anneal=True,
         max_grad_norm=10.0,
+        scale_rewards=False,  # the values are compared in units of the reward
         network=NetworkConfig(16),
     )
 
