@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
+from jaxscope.agents.moments import Moments
 from jaxscope.types import PyTree
 
 #: Normalised entries are cut off here: what hardly ever changed may suddenly change by many times its spread.
@@ -27,25 +28,13 @@ class Normaliser(nnx.Module):
         self.squares = Statistic(jnp.zeros(obs_shape))  # sums of squared deviations from the mean
 
     def __call__(self, obs: Float[Array, "*b *o"]) -> Float[Array, "*b *o"]:
-        count, mean, squares = (jax.lax.stop_gradient(of[...]) for of in (self.count, self.mean, self.squares))
-        variance = jnp.where(count > 0, squares / jnp.maximum(count, 1.0), 1.0)
-        lead = (1,) * (obs.ndim - mean.ndim)
-        scaled = (obs - mean.reshape(lead + mean.shape)) * jax.lax.rsqrt(variance + _SMALLEST_VARIANCE).reshape(
-            lead + mean.shape
-        )
-        return jnp.clip(scaled, -FARTHEST, FARTHEST)
+        seen = Moments(*(jax.lax.stop_gradient(of[...]) for of in (self.count, self.mean, self.squares)))
+        variance = jnp.where(seen.count > 0, seen.variance, 1.0)
+        entries = (1,) * (obs.ndim - seen.mean.ndim) + seen.mean.shape
+        scale = jax.lax.rsqrt(variance + _SMALLEST_VARIANCE)
+        return jnp.clip((obs - seen.mean.reshape(entries)) * scale.reshape(entries), -FARTHEST, FARTHEST)
 
 
 def observe(statistics: PyTree, obs: Float[Array, "T R *o"]) -> PyTree:
-    """The statistics of a normaliser after a rollout (two parts joined as by Chan et al. 1979)."""
-    obs = obs.astype(jnp.float32)
-    count = jnp.float32(obs.shape[0] * obs.shape[1])
-    mean = obs.mean(axis=(0, 1))
-    squares = ((obs - mean[None, None]) ** 2).sum(axis=(0, 1))
-    total = statistics["count"] + count
-    apart = mean - statistics["mean"]
-    return {
-        "count": total,
-        "mean": statistics["mean"] + apart * (count / total),
-        "squares": statistics["squares"] + squares + apart**2 * (statistics["count"] * count / total),
-    }
+    """The statistics of a normaliser after a rollout."""
+    return Moments(**statistics).including(obs.astype(jnp.float32))._asdict()

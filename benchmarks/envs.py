@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from rich.console import Console
 
+from benchmarks.families import measure
 from benchmarks.peers import (
     jaxmarl_mpe,
     jaxmarl_overcooked,
@@ -20,7 +21,6 @@ from benchmarks.timing import Contender, compare, print_table, result_record
 from jaxscope import make
 from jaxscope.spaces import Discrete, Space
 
-FAMILIES = ("lbf", "overcooked", "pmr", "predator_prey")
 SIZES = (64, 1024, 4096)
 KITCHEN = "cramped_room"
 
@@ -55,15 +55,14 @@ def run(repeats: int = 5, env: str | None = None) -> list[dict[str, Any]]:
     """Measure, print and return the records, one per comparison.
 
     Args:
-        env: one of `FAMILIES`; all by default.
+        env: one of the families here; all by default.
 
     Raises:
         ValueError: there is no such family here.
     """
-    if env is not None and env not in FAMILIES:
-        raise ValueError(f"env = {env!r}: there are benchmarks of {' and '.join(FAMILIES)}")
-    measured = {"lbf": _foraging, "overcooked": _overcooked, "pmr": _meeting, "predator_prey": _hunting}
-    return [record for family in FAMILIES if env in (None, family) for record in measured[family](repeats)]
+    return measure(
+        {"lbf": _foraging, "overcooked": _overcooked, "pmr": _meeting, "predator_prey": _hunting}, env, repeats
+    )
 
 
 def _foraging(repeats: int) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from rich.console import Console
 
+from benchmarks.families import measure
 from benchmarks.peers import feedforward_ppo, jaxmarl_overcooked, jumanji_lbf, ppo, recurrent_ppo
 from benchmarks.timing import Contender, compare, print_table, result_record
 from jaxscope.agents.actor_critic import Memory, NetworkConfig
@@ -17,7 +18,6 @@ from jaxscope.runs.loop import compiled_block
 from jaxscope.runs.sharding import shard
 from jaxscope.zsc import popplay, self_play
 
-FAMILIES = ("lbf", "overcooked")
 KITCHEN = "cramped_room"
 THEIRS = ppo.Config()
 
@@ -61,15 +61,12 @@ def run(repeats: int = 5, env: str | None = None) -> list[dict[str, Any]]:
     """Measure, print and return the records, one per table.
 
     Args:
-        env: one of `FAMILIES`; all by default.
+        env: one of the families here; all by default.
 
     Raises:
         ValueError: there is no such family here.
     """
-    if env is not None and env not in FAMILIES:
-        raise ValueError(f"env = {env!r}: there are benchmarks of {' and '.join(FAMILIES)}")
-    measured = {"lbf": _foraging, "overcooked": _overcooked}
-    return [record for family in FAMILIES if env in (None, family) for record in measured[family](repeats)]
+    return measure({"lbf": _foraging, "overcooked": _overcooked}, env, repeats)
 
 
 def _foraging(repeats: int) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 from jaxtyping import Array, Bool, Float
 
+from jaxscope.agents.moments import Moments
 from jaxscope.placement import ENVIRONMENTS
 
 #: The largest scaled reward.
@@ -31,9 +32,13 @@ class RewardScale(NamedTuple):
     squares: Float[Array, ""]  # sum of squared deviations from the mean
 
     @property
+    def moments(self) -> Moments:
+        return Moments(self.count, self.mean, self.squares)
+
+    @property
     def spread(self) -> Float[Array, ""]:
         """The standard deviation; 1 while all returns are equal."""
-        variance = self.squares / jnp.maximum(self.count, 1.0)
+        variance = self.moments.variance
         varies = variance > _ROUNDING * (variance + self.mean**2)
         return jnp.where(varies, jnp.sqrt(variance), 1.0)
 
@@ -63,9 +68,4 @@ def observe(scale: RewardScale, reward: Float[Array, "T R"], reset: Bool[Array, 
         return running, running
 
     running, seen = jax.lax.scan(step, scale.running, (reward, reset))
-    # Statistics of two parts joined (Chan et al. 1979), since sums of squares lose their digits.
-    count = jnp.float32(seen.size)
-    total = scale.count + count
-    apart = seen.mean() - scale.mean
-    squares = scale.squares + ((seen - seen.mean()) ** 2).sum() + apart**2 * (scale.count * (count / total))
-    return RewardScale(running, total, scale.mean + apart * (count / total), squares)
+    return RewardScale(running, *scale.moments.including(seen))

@@ -1,21 +1,16 @@
 """Pictures of kitchens: as stored, and different wherever the state differs."""
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from PIL import Image
+from stored_pictures import assert_looks_as_it_did
 
 from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.envs import _overcooked_objects as objects
 from jaxscope.envs._overcooked_kitchen import COUNTER, POT
 from jaxscope.envs.overcooked import EAST, NORTH, SOUTH, WEST, parse
 
-PICTURES = Path(__file__).parent / "pictures"
-#: Mean difference of a channel, of 255: fonts and smoothing differ a little between releases of the drawing library.
-TOLERANCE = 2.0
 ENV = parse("counter_circuit")
 
 
@@ -37,19 +32,10 @@ def scene(held=HELD, pots=POTS, facing=(EAST, NORTH)):
     return state._replace(contents=jnp.array(contents), held=jnp.array(held), orientation=jnp.array(facing))
 
 
-def difference(a, b) -> float:
-    return float(np.abs(a.astype(float) - b.astype(float)).mean())
-
-
-def stored(name: str) -> np.ndarray:
-    return np.asarray(Image.open(PICTURES / name).convert("RGB"))
-
-
 def test_a_kitchen_looks_as_it_did():
     picture = ENV.render(scene())
-    assert picture.dtype == np.uint8
     assert picture.shape == (ENV.height * 64, ENV.width * 64, 3)
-    assert difference(picture, stored("overcooked.png")) < TOLERANCE
+    assert_looks_as_it_did(picture, "overcooked.png")
 
 
 @pytest.mark.parametrize(

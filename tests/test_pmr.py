@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 from point_mass_reference import Rendezvous, arrays, bodies
+from stored_pictures import assert_looks_as_it_did
 
 import jaxscope
 from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.envs.pmr import LANDMARKS, PMR, State
 
 ENV = PMR()
-PICTURE = Path(__file__).parent / "pictures" / "pmr.png"
 GAMES = 40
 few = settings(max_examples=40, deadline=None)
 #: Numbers in float32 against float64.
@@ -187,12 +185,7 @@ def scene(**changes):
 
 
 def test_a_picture_looks_as_it_did():
-    picture = ENV.render(scene())
-    assert picture.dtype == np.uint8
-    stored = np.asarray(Image.open(PICTURE).convert("RGB"))
-    assert picture.shape == stored.shape
-    # Of 255: fonts and smoothing differ a little between releases of the drawing library.
-    assert np.abs(picture.astype(float) - stored.astype(float)).mean() < 2.0
+    assert_looks_as_it_did(ENV.render(scene()), "pmr.png")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,15 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 from point_mass_reference import Hunt, arrays, bodies
+from stored_pictures import assert_looks_as_it_did
 
 import jaxscope
 from jaxscope.drawing import SEAT_COLOURS
 from jaxscope.envs.predator_prey import PredatorPrey, State
 
 ENV = PredatorPrey()
-PICTURE = Path(__file__).parent / "pictures" / "predator_prey.png"
 GAMES, CROWDS = 60, 600
 few = settings(max_examples=30, deadline=None)
 #: Float32 against float64; a contact turns a rounded distance into a ten times larger change of speed.
@@ -316,12 +314,7 @@ def scene(position=POSITION, stag=(0, 1, 0, 1, 0), alive=(1, 1, 1, 1, 0), veloci
 
 
 def test_a_picture_looks_as_it_did():
-    picture = ENV.render(scene())
-    assert picture.dtype == np.uint8
-    stored = np.asarray(Image.open(PICTURE).convert("RGB"))
-    assert picture.shape == stored.shape
-    # Of 255: fonts and smoothing differ a little between releases of the drawing library.
-    assert np.abs(picture.astype(float) - stored.astype(float)).mean() < 2.0
+    assert_looks_as_it_did(ENV.render(scene()), "predator_prey.png")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ Coordinates are kept apart, one scalar each; anything with `x` and `y` is a poin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -15,6 +16,9 @@ from jaxtyping import Array, Bool, Float, Int
 PULL, BRAKE = 1.5, 0.8
 #: Stands in for a length of zero, where a direction is undefined and counts as none.
 TINY = 1e-12
+
+
+B = TypeVar("B", bound=tuple)  # a body
 
 
 class Place(Protocol):
@@ -67,6 +71,13 @@ def beyond(start: Place, end: Place, length: float) -> Point:
     """The point `length` farther than `end`, seen from `start`."""
     stretch = length / jnp.maximum(distance(start, end), TINY)
     return Point(end.x + stretch * (end.x - start.x), end.y + stretch * (end.y - start.y))
+
+
+def own_and_mate(pair: tuple[B, B], seat: Int[Array, ""]) -> tuple[B, B]:
+    """The body of a seat, and the other of the two."""
+    first, second = pair
+    pick = lambda a, b: jax.tree.map(lambda x, y: jnp.where(seat == 0, x, y), a, b)  # noqa: E731
+    return pick(first, second), pick(second, first)
 
 
 def either(condition: Bool[Array, ""], one: Place, other: Place) -> Point:

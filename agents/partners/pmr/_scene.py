@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from jaxscope.agents.partners._plane import Place, Point, Target, at, choose, distance, point
+from jaxscope.agents.partners._plane import Place, Point, Target, at, choose, distance, own_and_mate, point
 from jaxscope.envs.pmr import PMR, Body
 from jaxscope.types import PyTree, View
 
@@ -21,11 +21,7 @@ class Scene(NamedTuple):
 
 def look(view: View) -> Scene:
     """Both agents, from the seat of `view`."""
-    first, second = view.state.agents
-    mine = view.seat == 0
-    own = Body(*(jnp.where(mine, a, b) for a, b in zip(first, second, strict=True)))
-    mate = Body(*(jnp.where(mine, b, a) for a, b in zip(first, second, strict=True)))
-    return Scene(own, mate)
+    return Scene(*own_and_mate(view.state.agents, view.seat))
 
 
 def landmarks(env: PMR) -> list[Point]:
@@ -61,3 +57,16 @@ def committed(env: PMR, memory: Commitment, choice: Int[Array, ""]) -> tuple[Poi
     """The landmark chosen once, `choice` if there is none yet."""
     landmark = jnp.where(memory.landmark >= 0, memory.landmark, choice)
     return at(landmark, landmarks(env)), Commitment(landmark)
+
+
+class Stage(NamedTuple):
+    """The memory of an agent that keeps to one landmark, and does so for a time or after one."""
+
+    landmark: Int[Array, ""]  # number of the landmark; -1: not chosen yet
+    time: Int[Array, ""]  # steps taken
+
+
+def first_stage(env: PMR) -> Stage:
+    """The memory before the first step of an episode."""
+    del env
+    return Stage(jnp.int32(-1), jnp.int32(0))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxscope.agents.partners._plane import Place, Target, at, choose, distance, point, rush
+from jaxscope.agents.partners._plane import Place, Target, at, choose, distance, either, own_and_mate, point, rush
 from jaxscope.envs.predator_prey import Body, PredatorPrey
 from jaxscope.types import PyTree, View
 
@@ -32,10 +32,7 @@ class Scene(NamedTuple):
 def look(env: PredatorPrey, view: View) -> Scene:
     """The scene before the predator of `view`."""
     state = view.state
-    first, second = state.predators
-    mine = view.seat == 0
-    own = Body(*(jnp.where(mine, a, b) for a, b in zip(first, second, strict=True)))
-    mate = Body(*(jnp.where(mine, b, a) for a, b in zip(first, second, strict=True)))
+    own, mate = own_and_mate(state.predators, view.seat)
     seen = [alive & env.sees(own, prey) for alive, prey in zip(state.alive, state.prey, strict=True)]
     return Scene(
         own=own,
@@ -66,8 +63,8 @@ def near_mate(scene: Scene) -> list[Float[Array, ""]]:
 
 def first_of(one: Target, other: Target) -> Target:
     """`one` if it was found, else the other."""
-    place = type(one.place)(*(jnp.where(one.found, a, b) for a, b in zip(one.place, other.place, strict=True)))
-    return Target(one.found | other.found, jnp.where(one.found, one.index, other.index), place)
+    index = jnp.where(one.found, one.index, other.index)
+    return Target(one.found | other.found, index, either(one.found, one.place, other.place))
 
 
 def go_home(scene: Scene) -> Float[Array, "2"]:
