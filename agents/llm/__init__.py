@@ -1,0 +1,1 @@
+"""Language models in Flax: families over shared blocks, weights, text, generation."""

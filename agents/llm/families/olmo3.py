@@ -1,0 +1,57 @@
+"""OLMo 3 (Ai2, 2025): norms after attention and after the feed-forward layer, three sliding layers to a full one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flax import nnx
+
+from jaxscope.agents.llm.attention import Attention, KeysValues
+from jaxscope.agents.llm.config import Fields, LayerType, ModelConfig, common, uncommon
+from jaxscope.agents.llm.linear import Build
+from jaxscope.agents.llm.mlp import MLP
+from jaxscope.agents.llm.norm import RMSNorm
+
+_THETA = 500000.0
+
+
+def parse(fields: Fields) -> ModelConfig:
+    layers = fields.number("num_hidden_layers")
+    kinds = fields.take(
+        "layer_types", ["full_attention" if (i + 1) % 4 == 0 else "sliding_attention" for i in range(layers)]
+    )
+    found = common(fields)
+    found["rms_norm_eps"] = fields.raw.get("rms_norm_eps", 1e-5)
+    return ModelConfig(
+        **found,
+        layer_types=tuple(kinds),
+        ropes=tuple((kind, fields.rope(_THETA, kind)) for kind in ("full_attention", "sliding_attention")),
+        sliding_window=fields.number("sliding_window", None),
+        tie_word_embeddings=fields.flag("tie_word_embeddings"),
+        attention_bias=fields.flag("attention_bias"),
+    )
+
+
+def unparse(config: ModelConfig) -> dict[str, Any]:
+    return uncommon(
+        config,
+        "Olmo3ForCausalLM",
+        rope_parameters={kind: rope.to_hugging_face() for kind, rope in config.ropes},
+        layer_types=list(config.layer_types),
+        sliding_window=config.sliding_window,
+        attention_bias=config.attention_bias,
+    )
+
+
+class Block(nnx.Module):
+    def __init__(self, config: ModelConfig, build: Build, kind: LayerType):
+        bias = config.attention_bias
+        self.self_attn = Attention(config, build, kind, qkv_bias=bias, out_bias=bias, query_norm="width")
+        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.mlp = MLP(config, build)
+        self.post_feedforward_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+
+    def __call__(self, x, span, memory: KeysValues | None):
+        mixed, memory = self.self_attn(x, span, memory)
+        x = x + self.post_attention_layernorm(mixed)
+        return x + self.post_feedforward_layernorm(self.mlp(x)), memory
