@@ -95,12 +95,19 @@ class Attention(nnx.Module):
 
 
 def attend(
-    query: Float[Array, "B T H h"], key: Float[Array, "B K S h"], value: Float[Array, "B K S h"], mask: Bool[Array, "B T S"]
+    query: Float[Array, "B T H h"],
+    key: Float[Array, "B K S h"],
+    value: Float[Array, "B K S h"],
+    mask: Bool[Array, "B T S"],
 ) -> Float[Array, "B T o"]:
     """Softmax attention; the softmax is in float32. A row of the mask that shows nothing gives a finite result."""
-    query = rearrange(query, "B T (K G) h -> B K G T h", K=key.shape[1]) * jnp.asarray(query.shape[-1] ** -0.5, query.dtype)
+    query = rearrange(query, "B T (K G) h -> B K G T h", K=key.shape[1]) * jnp.asarray(
+        query.shape[-1] ** -0.5, query.dtype
+    )
     if query.shape[3] == 1:
-        mixed = jax.lax.platform_dependent(query[:, :, :, 0], key, value, mask[:, 0], cpu=_one_by_sums, default=_one_by_products)
+        mixed = jax.lax.platform_dependent(
+            query[:, :, :, 0], key, value, mask[:, 0], cpu=_one_by_sums, default=_one_by_products
+        )
         return rearrange(mixed, "B K G h -> B 1 (K G h)")
     scores = jnp.einsum("BKGTh,BKSh->BKGTS", query, key)
     weights = _softmax(scores, mask[:, None, None]).astype(query.dtype)

@@ -80,16 +80,25 @@ class ModelConfig:
         sliding, linear = "sliding_attention" in self.layer_types, "linear_attention" in self.layer_types
         unknown = sorted(set(self.layer_types) - set(get_args(LayerType)))
         return [
-            *((not isinstance(v, int) or v < 1, f"{n} = {v!r} must be a whole number, at least 1") for n, v in values.items()),
+            *(
+                (not isinstance(v, int) or v < 1, f"{n} = {v!r} must be a whole number, at least 1")
+                for n, v in values.items()
+            ),
             (not self.layer_types, "num_hidden_layers = 0 must be at least 1"),
-            (bool(unknown), f"layer types {', '.join(unknown)} are unknown; known are {', '.join(get_args(LayerType))}"),
+            (
+                bool(unknown),
+                f"layer types {', '.join(unknown)} are unknown; known are {', '.join(get_args(LayerType))}",
+            ),
             (
                 bool(self.num_attention_heads % self.num_key_value_heads),
                 f"num_attention_heads = {self.num_attention_heads} must be a multiple of "
                 f"num_key_value_heads = {self.num_key_value_heads}",
             ),
             (self.head_dim % 2 == 1, f"head_dim = {self.head_dim} must be even"),
-            (self.hidden_act not in get_args(Activation), f"hidden_act = {self.hidden_act!r} is not one of {', '.join(get_args(Activation))}"),
+            (
+                self.hidden_act not in get_args(Activation),
+                f"hidden_act = {self.hidden_act!r} is not one of {', '.join(get_args(Activation))}",
+            ),
             (sliding and (self.sliding_window or 0) < 1, f"sliding_window = {self.sliding_window} must be at least 1"),
             (linear and self.delta_net is None, "layers of linear attention need their sizes"),
         ]
@@ -140,10 +149,7 @@ def to_hugging_face(config: ModelConfig) -> dict[str, Any]:
 
 #: Fields without an effect on what a loaded model computes: names, versions, what generation or training would do.
 _NO_EFFECT = frozenset(
-    "architectures attention_dropout dtype torch_dtype transformers_version use_cache _name_or_path model_type tokenizer_class "
-    "pretraining_tp transformers.js_config is_llama_config hidden_dropout output_attentions output_hidden_states "
-    "return_dict chunk_size_feed_forward id2label label2id problem_type is_encoder_decoder _attn_implementation "
-    "auto_map bos_token eos_token pad_token unsloth_fixed task_specific_params finetuning_task".split()
+    ["architectures", "attention_dropout", "dtype", "torch_dtype", "transformers_version", "use_cache", "_name_or_path", "model_type", "tokenizer_class", "pretraining_tp", "transformers.js_config", "is_llama_config", "hidden_dropout", "output_attentions", "output_hidden_states", "return_dict", "chunk_size_feed_forward", "id2label", "label2id", "problem_type", "is_encoder_decoder", "_attn_implementation", "auto_map", "bos_token", "eos_token", "pad_token", "unsloth_fixed", "task_specific_params", "finetuning_task"]
 )
 _MISSING = object()
 

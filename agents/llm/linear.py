@@ -94,7 +94,10 @@ class Fused(nnx.Module):
             y += self.bias[...].astype(x.dtype).reshape((1,) * (y.ndim - 1) + (-1,))
         starts = [sum(self.sizes[:i]) for i in range(len(self.sizes))]
         parts = [y[..., start : start + size] for start, size in zip(starts, self.sizes, strict=True)]
-        return [part + self.lora[name](x) if name in self.lora else part for name, part in zip(self.names, parts, strict=True)]
+        return [
+            part + self.lora[name](x) if name in self.lora else part
+            for name, part in zip(self.names, parts, strict=True)
+        ]
 
 
 def times(x: Float[Array, "*b i"], weight: Float[Array, "o i"]) -> Float[Array, "*b o"]:
