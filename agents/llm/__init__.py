@@ -1,0 +1,1 @@
+"""Language models in Flax: families, real weights, generation, text."""
