@@ -147,8 +147,10 @@ def hugging_face_config(file: GgufFile) -> dict[str, Any]:
         config["attention_bias"] = "blk.0.attn_q.bias" in file.tensors
     if kind == "llama":
         config["mlp_bias"] = "blk.0.ffn_up.bias" in file.tensors
-    ids = {"bos": "bos", "eos": "eos", "pad": "padding"}
-    return config | {f"{name}_token_id": file.metadata.get(f"tokenizer.ggml.{own}_token_id") for name, own in ids.items()}
+    for name, key in {"bos": "bos", "eos": "eos", "pad": "padding"}.items():
+        if f"tokenizer.ggml.{key}_token_id" in file.metadata:
+            config[f"{name}_token_id"] = file.metadata[f"tokenizer.ggml.{key}_token_id"]
+    return config
 
 
 def _shortest(number: float) -> float:
