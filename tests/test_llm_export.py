@@ -1,6 +1,7 @@
 """Written folders: read back, and read by transformers."""
 
 import json
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,7 @@ from jaxscope.agents.llm.safetensors_folder import INDEX, SINGLE, SafetensorsFol
 
 def drawn(period=1, dtype=jnp.float32) -> dict:
     rng = np.random.default_rng(0)
-    shapes = {("embed_tokens", "weight"): (16, 8), ("norm", "weight"): (8,)}
+    shapes: dict[tuple[str, ...], tuple[int, ...]] = {("embed_tokens", "weight"): (16, 8), ("norm", "weight"): (8,)}
     for kind in range(period):
         shapes["layers", str(kind), "mlp", "up_proj", "weight"] = (4 // period, 12, 8)
         shapes["layers", str(kind), "input_layernorm", "weight"] = (4 // period, 8)
@@ -27,7 +28,9 @@ def drawn(period=1, dtype=jnp.float32) -> dict:
 
 
 def read_back(folder, params, period) -> dict:
-    return fill(jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params), SafetensorsFolder(folder), period)
+    return fill(
+        jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params), SafetensorsFolder(folder), period
+    )
 
 
 def equal(one, other) -> bool:
@@ -98,9 +101,11 @@ def test_types_that_safetensors_do_not_know(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("tied", "dtype", "shard_bytes"), [(False, torch.float32, 1 << 30), (True, torch.bfloat16, 4000)])
+@pytest.mark.parametrize(
+    ("tied", "dtype", "shard_bytes"), [(False, torch.float32, 1 << 30), (True, torch.bfloat16, 4000)]
+)
 def test_transformers_reads_what_is_written(tmp_path, tied, dtype, shard_bytes):
-    sizes = {"vocab_size": 32, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}
+    sizes: dict[str, Any] = {"vocab_size": 32, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}
     heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
     config = LlamaConfig(**sizes, **heads, tie_word_embeddings=tied, architectures=["LlamaForCausalLM"])
     torch.manual_seed(0)
@@ -116,7 +121,8 @@ def test_transformers_reads_what_is_written(tmp_path, tied, dtype, shard_bytes):
     flat = {path: jnp.asarray(np.stack(x) if path[0] == "layers" else x[0]) for path, x in stacks.items()}
     wanted = jnp.bfloat16 if dtype == torch.bfloat16 else jnp.float32
     folder = write_folder(nested(flat), config.to_dict(), tmp_path / "a", 1, None, wanted, shard_bytes)
-    loaded, told = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    loaded: Any
+    loaded, told = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)  # pyright: ignore
     assert not any(told.values()), told
     assert loaded.dtype == dtype
     for name, value in model.state_dict().items():

@@ -12,6 +12,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from jaxscope.agents.llm.gguf import GgufFile
 from jaxscope.agents.llm.gguf_blocks import TYPES
 from jaxscope.agents.llm.gguf_weights import GgufWeights, llama3_factors
+from tests import refusals
 
 #: Where blocks of a type have float16 numbers, which random bytes would make infinite.
 FLOATS = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0]}
@@ -186,11 +187,7 @@ def test_scaled_rotary_frequencies_are_kept(tmp_path):
 
 
 def refused(path, *words: str) -> None:
-    with pytest.raises(ValueError) as error:
-        GgufWeights(path)
-    assert "\n" not in str(error.value)
-    assert str(path) in str(error.value)
-    assert all(word in str(error.value) for word in words), error.value
+    refusals.refused(GgufWeights, path, saying=(str(path), *words))
 
 
 @pytest.mark.parametrize(

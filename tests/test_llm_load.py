@@ -42,7 +42,7 @@ class Tensors:
 
 def abstract(layers=4, period=1, tied=False, dtype=jnp.float32) -> dict:
     """A model of two leaves a layer."""
-    shapes = {("embed_tokens", "weight"): (16, 8), ("norm", "weight"): (8,)}
+    shapes: dict[tuple[str, ...], tuple[int, ...]] = {("embed_tokens", "weight"): (16, 8), ("norm", "weight"): (8,)}
     for kind in range(period):
         above = ("layers", str(kind))
         shapes[(*above, "mlp", "up_proj", "weight")] = (layers // period, 12, 8)
@@ -64,7 +64,10 @@ def drawn(layers=4, prefix="model.") -> dict[str, np.ndarray]:
 
 def test_names_of_leaves():
     path = ("layers", "1", "mlp", "up_proj", "weight")
-    assert names(path, (2, 12, 8), period=3) == ["model.layers.1.mlp.up_proj.weight", "model.layers.4.mlp.up_proj.weight"]
+    assert names(path, (2, 12, 8), period=3) == [
+        "model.layers.1.mlp.up_proj.weight",
+        "model.layers.4.mlp.up_proj.weight",
+    ]
     assert names(("norm", "weight"), (8,), 3) == ["model.norm.weight"]
     assert names(("lm_head", "weight"), (8,), 3) == ["lm_head.weight"]
     tree = {"a": {"0": 1, "1": {"b": 2}}, "c": 3}
@@ -91,7 +94,9 @@ def test_types_are_those_of_the_parameters_or_the_one_asked_for():
     for given, asked, kept in ((jnp.float32, None, "float32"), (jnp.float32, jnp.bfloat16, "bfloat16")):
         params = fill(abstract(dtype=given), Tensors(values), 1, asked)
         assert {leaf.dtype.name for leaf in jax.tree.leaves(params)} == {kept}
-        assert np.array_equal(np.asarray(params["norm"]["weight"], np.float32), values["model.norm.weight"].astype("f4"))
+        assert np.array_equal(
+            np.asarray(params["norm"]["weight"], np.float32), values["model.norm.weight"].astype("f4")
+        )
 
 
 MESH = jax.make_mesh((2, 4), ("data", "tensor"), axis_types=(AxisType.Auto, AxisType.Auto))

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from jaxscope.agents.llm.safetensors_folder import INDEX, SINGLE, SafetensorsFolder
+from tests import refusals
 
 TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2]
 TYPES += [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
@@ -67,10 +68,7 @@ def test_what_was_read_outlives_the_source(folder):
 
 
 def refused(folder, *words: str) -> None:
-    with pytest.raises(ValueError) as error:
-        SafetensorsFolder(folder)
-    assert "\n" not in str(error.value)
-    assert all(word in str(error.value) for word in words), error.value
+    refusals.refused(SafetensorsFolder, folder, saying=words)
 
 
 def test_missing_files_are_named(folder, tmp_path):

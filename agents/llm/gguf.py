@@ -17,7 +17,7 @@ import numpy as np
 from jaxscope.agents.llm.gguf_blocks import TYPES, UNREAD, TensorType
 
 #: NumPy's names for the types of numbers in the metadata, by their numbers in the format.
-NUMBERS = dict(enumerate("u1 i1 <u2 <i2 <u4 <i4 <f4 ?".split())) | {10: "<u8", 11: "<i8", 12: "<f8"}
+NUMBERS = dict(enumerate(("u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?"))) | {10: "<u8", 11: "<i8", 12: "<f8"}
 STRING, ARRAY = 8, 9
 
 
@@ -52,7 +52,7 @@ class GgufFile:
         size = self.path.stat().st_size
         self._data = np.memmap(self.path, np.uint8, mode="r") if size else np.zeros(0, np.uint8)
         try:
-            self.metadata, self.tensors = _parse(_Cursor(memoryview(self._data)))
+            self.metadata, self.tensors = _parse(_Cursor(self._data.data))
         except (_DamagedError, struct.error, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: {error if isinstance(error, _DamagedError) else _DAMAGED}") from error
         for name, tensor in self.tensors.items():

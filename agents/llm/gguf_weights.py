@@ -125,7 +125,9 @@ def hugging_face_config(file: GgufFile) -> dict[str, Any]:
     head_dim = own.get("attention.key_length", own["embedding_length"] // heads)
     for key in ("attention.value_length", "rope.dimension_count"):
         if own.get(key, head_dim) != head_dim:
-            raise ValueError(f"{file}: has {kind}.{key} = {own[key]}, where only the size of a head, {head_dim}, is read")
+            raise ValueError(
+                f"{file}: has {kind}.{key} = {own[key]}, where only the size of a head, {head_dim}, is read"
+            )
     config: dict[str, Any] = {
         "model_type": kind,
         "architectures": [{"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3"}[kind] + "ForCausalLM"],
@@ -197,7 +199,9 @@ def llama3_factors(theta: float, head_dim: int, scaling: dict[str, Any]) -> Floa
 
     Source: the Llama 3.1 model, as configured with Hugging Face under `rope_type` llama3.
     """
-    low, high, original = (scaling[k] for k in ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings"))
+    low, high, original = (
+        scaling[k] for k in ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
+    )
     frequencies = theta ** (-np.arange(0, head_dim, 2) / head_dim)
     turns = original * frequencies / (2 * math.pi)  # that a wave makes within the original context
     share = np.clip((turns - low) / (high - low), 0, 1)

@@ -29,7 +29,7 @@ def resolve(name: str | Path) -> Path:
     """
     name = str(name)
     local = Path(name).expanduser()
-    if local.is_dir() or (local.suffix == ".gguf" and local.is_file()):
+    if name and (local.is_dir() or (local.suffix == ".gguf" and local.is_file())):
         return local
     if name in packaged.MODELS:
         return packaged.path(name)

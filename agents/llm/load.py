@@ -86,9 +86,7 @@ def _check(wanted: dict[Path, _Leaf], source: TensorSource) -> None:
     Raises:
         ValueError: they differ; the one message counts and names what is missing, too much and of another shape.
     """
-    shapes = {
-        name: leaf.shape[1:] if leaf.stacked else leaf.shape for leaf in wanted.values() for name in leaf.names
-    }
+    shapes = {name: leaf.shape[1:] if leaf.stacked else leaf.shape for leaf in wanted.values() for name in leaf.names}
     there = set(source.names())
     missing = [name for name in shapes if name not in there]
     tied = HEAD not in wanted and EMBEDDING in wanted
@@ -114,9 +112,9 @@ def _some(cases: list[str], most: int = 3) -> str:
 
 def _array(leaf: _Leaf, source: TensorSource, sharding: Sharding) -> jax.Array:
     """A leaf as an array, each device's part put there as soon as it is read."""
-    parts: dict[jax.Device, jax.Array] = {}
+    parts: dict[Any, jax.Array] = {}
     indices = sharding.addressable_devices_indices_map(leaf.shape)
-    by_part: dict[tuple[tuple[int, int], ...], list[jax.Device]] = {}
+    by_part: dict[tuple[tuple[int, int], ...], list[Any]] = {}
     for device, index in indices.items():
         ends = tuple(cut.indices(size)[:2] for cut, size in zip(index or (), leaf.shape, strict=True))
         by_part.setdefault(ends, []).append(device)
