@@ -106,7 +106,7 @@ def test_types_that_safetensors_do_not_know(tmp_path):
 )
 def test_transformers_reads_what_is_written(tmp_path, tied, dtype, shard_bytes):
     sizes: dict[str, Any] = {"vocab_size": 32, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 3}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    heads: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2}
     config = LlamaConfig(**sizes, **heads, tie_word_embeddings=tied, architectures=["LlamaForCausalLM"])
     torch.manual_seed(0)
     model = LlamaForCausalLM(config)

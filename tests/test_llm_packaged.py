@@ -130,6 +130,17 @@ def test_a_cache_that_cannot_be_written(cache, tmp_path):
     refused("cannot keep tiny", str(cache), "JAXSCOPE_CACHE")
 
 
+def test_where_the_cache_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("JAXSCOPE_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert packaged.cache_folder() == tmp_path / ".cache" / "jaxscope"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/common")
+    assert str(packaged.cache_folder()) == "/common/jaxscope"
+    monkeypatch.setenv("JAXSCOPE_CACHE", "~/own")
+    assert packaged.cache_folder() == tmp_path / "own"
+
+
 def test_an_unknown_model_is_named():
     with pytest.raises(ValueError, match=r"'smolm2-135m'. Did you mean 'smollm2-135m'\?"):
         packaged.path("smolm2-135m")

@@ -65,7 +65,8 @@ def write_folder(
     files = dict(tokenizer_files or {})
     _check(folder, files)
     tensors = _tensors(params, period, dtype)
-    content = dict(config) | {"torch_dtype": max(tensors, key=lambda tensor: tensor.size).dtype.name}
+    content = {key: value for key, value in config.items() if key != "dtype"}  # the newer name of the same
+    content["torch_dtype"] = max(tensors, key=lambda tensor: tensor.size).dtype.name
     folder.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:

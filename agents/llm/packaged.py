@@ -46,8 +46,9 @@ MODELS = {
 
 
 def cache_folder() -> Path:
-    """Where files are kept: `$JAXSCOPE_CACHE`, else `~/.cache/jaxscope`."""
-    return Path(os.environ.get("JAXSCOPE_CACHE") or "~/.cache/jaxscope").expanduser()
+    """Where files are kept: `$JAXSCOPE_CACHE`, else `jaxscope` in `$XDG_CACHE_HOME`, which is `~/.cache` by default."""
+    own, common = os.environ.get("JAXSCOPE_CACHE"), os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(own or f"{common}/jaxscope").expanduser()
 
 
 def path(name: str) -> Path:
