@@ -1,1 +1,1 @@
-"""Language models in Flax: families over shared blocks, weights, text, generation."""
+"""Language models in Flax: families, real weights, generation, text."""
