@@ -6,7 +6,7 @@ import datetime
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import jinja2
 import jinja2.ext
@@ -42,7 +42,7 @@ def render(
         documents: Each with title and text.
         add_generation_prompt: Whether the header of the assistant's next turn ends the text.
         now: The time told to templates that ask for it; the present if None.
-        variables: Further ones for the template, `bos_token` or `enable_thinking` for instance.
+        variables: Further ones for the template, `bos_token` or `enable_thinking` for instance. They are no user's texts.
 
     Raises:
         ValueError: there are no messages, or the template fails or refuses the chat.
@@ -87,8 +87,13 @@ def render_marked(
     """The text of a chat by the tokenizer's own template, of messages that `escape` has marked."""
     if tokenizer.chat_template is None:
         raise ValueError("this tokenizer has no chat template")
-    marked = {"tools": escape(tools, tokenizer), "documents": escape(documents, tokenizer)}
-    return render(tokenizer.chat_template, messages, **marked, **(dict(tokenizer.named_tokens) | options))
+    return render(
+        tokenizer.chat_template,
+        messages,
+        tools=escape(tools, tokenizer),
+        documents=escape(documents, tokenizer),
+        **{**tokenizer.named_tokens, **options},
+    )
 
 
 def _whole(message: Message) -> dict[str, Any]:
@@ -101,7 +106,7 @@ def _whole(message: Message) -> dict[str, Any]:
 class _Generation(jinja2.ext.Extension):
     """The tag that some templates put round an assistant's text; what is within renders as if it were not there."""
 
-    tags = frozenset({"generation"})
+    tags: ClassVar[set[str]] = {"generation"}
 
     def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
         line = next(parser.stream).lineno

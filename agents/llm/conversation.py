@@ -191,7 +191,8 @@ class Conversation:
         """Add given messages at once, as templates need that put several into one turn.
 
         Raises:
-            ValueError: there is none, the template refuses the chat, or it changes what is already there, where `start` did not allow it.
+            ValueError: there is none, the template refuses the chat, or it changes what is already there, where
+                `start` did not allow it.
         """
         if not messages:
             raise ValueError("there is no message to append")

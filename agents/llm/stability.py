@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -99,8 +99,8 @@ _ANSWERS = {
 def _probe(template: str, tokenizer: Tokenizer, json_options: str) -> Stability:
     options: dict[str, Any] = json.loads(json_options)
 
-    def text(messages: list[Message], **more: Any) -> str:
-        return chat.render(template, messages, **(dict(tokenizer.named_tokens) | options | more))
+    def text(messages: Sequence[Message], **more: Any) -> str:
+        return chat.render(template, messages, **{**tokenizer.named_tokens, **options, **more})
 
     answered: list[Message] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": SENTINEL}]
     after = text(answered).rpartition(SENTINEL)[2]
@@ -108,7 +108,7 @@ def _probe(template: str, tokenizer: Tokenizer, json_options: str) -> Stability:
     rewrites, agree = [], True
     for opening in ([], [_SYSTEM]):
         for name, answers in _ANSWERS.items():
-            messages = [*opening]
+            messages: list[Message] = [*opening]
             for turn, answer in enumerate(answers):
                 messages += [{"role": "user", "content": f"Question {turn}?"}, {"role": "assistant", "content": answer}]
             messages.append({"role": "user", "content": "Thanks."})
@@ -125,7 +125,7 @@ def _probe(template: str, tokenizer: Tokenizer, json_options: str) -> Stability:
     return Stability(tuple(rewrites), agree, None if mark is None else tokenizer.control_tokens[mark.strip()])
 
 
-def _steps(messages: list[Message], text: Any) -> Iterator[tuple[str, str, str]]:
+def _steps(messages: Sequence[Message], text: Any) -> Iterator[tuple[str, str, str]]:
     """What happens, the text before and the text after, where the former should begin the latter."""
     first = next(count for count, message in enumerate(messages, 1) if message["role"] == "user")
     for count in range(first, len(messages)):
@@ -142,7 +142,8 @@ def _steps(messages: list[Message], text: Any) -> Iterator[tuple[str, str, str]]
 def _compare(kind: str, step: str, before: str, after: str) -> Rewrite | None:
     if after.startswith(before):
         return None
-    common = len(os.path.commonprefix([before, after]))
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+    common = sum(1 for _ in same)
     part = slice(common, common + _SHOWN)
     return Rewrite(f"{kind}, {step}", before[max(0, common - _SHOWN) : common], before[part], after[part])
 

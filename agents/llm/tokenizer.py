@@ -141,9 +141,12 @@ def from_folder(path: str | Path) -> FastTokenizer:
         backend = _converted(folder)
     _add_missing(backend, config.get("added_tokens_decoder", {}), folder)
     named = _named(_read(folder / "special_tokens_map.json")) | _named(config)
-    ends = [backend.token_to_id(named["eos_token"])] if "eos_token" in named else []
-    if None in ends:
-        raise ValueError(f"{folder}: eos_token {named['eos_token']!r} is not in the vocabulary")
+    ends: list[int] = []
+    if "eos_token" in named:
+        eos_id = backend.token_to_id(named["eos_token"])
+        if eos_id is None:
+            raise ValueError(f"{folder}: eos_token {named['eos_token']!r} is not in the vocabulary")
+        ends.append(eos_id)
     more = _read(folder / "generation_config.json").get("eos_token_id")
     ends += [more] if isinstance(more, int) else more or []
     return FastTokenizer(
