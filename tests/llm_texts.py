@@ -165,7 +165,9 @@ def tokenizer(style: str = "chatml") -> FastTokenizer:
 
 def texts(max_size: int = 24) -> st.SearchStrategy[str]:
     """Any Unicode text, often with words of the corpus, control tokens and white space."""
-    pieces = st.sampled_from([*CONTROLS, *PLAIN_ADDED, "the agent", " food", "\n", "  ", "12", "<|", "|>", "é", "\ufdd0"])
+    pieces = st.sampled_from(
+        [*CONTROLS, *PLAIN_ADDED, "the agent", " food", "\n", "  ", "12", "<|", "|>", "é", "\ufdd0"]
+    )
     letters = st.text(st.characters(codec="utf-8"), max_size=6)
     return st.lists(pieces | letters, max_size=max_size // 4).map("".join)
 

@@ -92,6 +92,9 @@ def from_metadata(metadata: Mapping[str, Any]) -> FastTokenizer:
     ids = {name: metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("bos", "eos", "unknown", "padding")}
     names = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "padding": "pad_token"}
     ends = (ids["eos"], metadata.get("tokenizer.ggml.eot_token_id"))
+    for name, id in {**ids, "eot": ends[1]}.items():
+        if id is not None and not 0 <= id < len(tokens):
+            raise ValueError(f"tokenizer.ggml.{name}_token_id is {id}, but there are {len(tokens)} tokens")
     return FastTokenizer(
         backend,
         named_tokens={names[name]: tokens[id] for name, id in ids.items() if id is not None},
