@@ -149,7 +149,37 @@ def to_hugging_face(config: ModelConfig) -> dict[str, Any]:
 
 #: Fields without an effect on what a loaded model computes: names, versions, what generation or training would do.
 _NO_EFFECT = frozenset(
-    ["architectures", "attention_dropout", "dtype", "torch_dtype", "transformers_version", "use_cache", "_name_or_path", "model_type", "tokenizer_class", "pretraining_tp", "transformers.js_config", "is_llama_config", "hidden_dropout", "output_attentions", "output_hidden_states", "return_dict", "chunk_size_feed_forward", "id2label", "label2id", "problem_type", "is_encoder_decoder", "_attn_implementation", "auto_map", "bos_token", "eos_token", "pad_token", "unsloth_fixed", "task_specific_params", "finetuning_task"]
+    [
+        "architectures",
+        "attention_dropout",
+        "dtype",
+        "torch_dtype",
+        "transformers_version",
+        "use_cache",
+        "_name_or_path",
+        "model_type",
+        "tokenizer_class",
+        "pretraining_tp",
+        "transformers.js_config",
+        "is_llama_config",
+        "hidden_dropout",
+        "output_attentions",
+        "output_hidden_states",
+        "return_dict",
+        "chunk_size_feed_forward",
+        "id2label",
+        "label2id",
+        "problem_type",
+        "is_encoder_decoder",
+        "_attn_implementation",
+        "auto_map",
+        "bos_token",
+        "eos_token",
+        "pad_token",
+        "unsloth_fixed",
+        "task_specific_params",
+        "finetuning_task",
+    ]
 )
 _MISSING = object()
 

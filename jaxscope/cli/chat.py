@@ -5,16 +5,20 @@ The answer appears word by word. An empty line, `/quit` or Ctrl-D ends the conve
 
 from __future__ import annotations
 
-import sys
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import jax
 import tyro
+from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents import llm
+from jaxscope.agents.llm.conversation import start
 from jaxscope.agents.llm.sampling import Sampling
 from jaxscope.agents.llm.session import Session
+from jaxscope.agents.llm.tokenizer import Tokenizer
+from jaxscope.cli._console import console
 
 #: Tokens between two looks at the terminal.
 STRIDE = 4
@@ -40,15 +44,67 @@ class Options:
 
 def run(options: Options) -> None:
     sampling = Sampling(options.temperature, top_p=options.top_p)
-    if options.answer < 1 or options.context < 2:
-        raise ValueError(f"answer = {options.answer}, context = {options.context}: must be at least 1 and 2")
+    if not 1 <= options.answer < options.context:
+        raise ValueError(f"answer = {options.answer}: must be at least 1 and below context = {options.context}")
     loaded = llm.load(options.model)
-    print(f"{options.model}: {loaded.parameters:,} parameters. An empty line ends, /again starts anew.", file=sys.stderr)
+    console().print(f"{options.model}: {loaded.parameters:,} parameters. An empty line ends, /again starts anew.")
     key = jax.random.key(options.seed)
-    for number, talk in enumerate(_talks(options, loaded, sampling)):
-        for turn, line in enumerate(talk.lines):
-            for piece in talk.answer(line, jax.random.fold_in(jax.random.fold_in(key, number), turn)):
-                print(piece, end="", flush=True)
-            print(flush=True)
-        if talk.over:
+    for number in itertools.count():
+        if not _talk(options, loaded, sampling, jax.random.fold_in(key, number)):
             return
+
+
+def _talk(options: Options, loaded: llm.Pretrained, sampling: Sampling, key: PRNGKeyArray) -> bool:
+    """One conversation, to its end; whether another one is wanted."""
+    session = Session(loaded.model, loaded.params, slots=options.context, sampling=sampling, stops=loaded.stops)
+    said = None if options.system is None else start(loaded.tokenizer, [_message("system", options.system)])
+    heard = 0
+    for turn in itertools.count():
+        line = _line()
+        if line in ("", "/quit"):
+            return False
+        if line == "/again":
+            return True
+        mine = _message("user", line)
+        said = start(loaded.tokenizer, [mine]) if said is None else said.append_messages([mine])
+        prompt = said.prompt().tolist()
+        session.listen([prompt[heard:]])
+        answer = []
+        for token in _tokens(session, jax.random.fold_in(key, turn), options):
+            answer.append(token)
+            _print_more(loaded.tokenizer, answer)
+        print(flush=True)
+        said = said.append_generated(answer)
+        heard = len(prompt) + len(answer)
+
+
+def _message(role: str, text: str) -> dict[str, str]:
+    return {"role": role, "content": text}
+
+
+def _line() -> str:
+    try:
+        return input("> ").strip()
+    except EOFError:
+        return ""
+
+
+def _tokens(session: Session, key: PRNGKeyArray, options: Options) -> Iterator[int]:
+    """The tokens of an answer, as they are drawn."""
+    for start_at in range(0, options.answer, STRIDE):
+        limit = min(STRIDE, options.answer - start_at, session.slots - session.used)
+        if limit < 1:
+            print("\n(the context is full: /again starts anew)", end="")
+            return
+        turn = session.speak(jax.random.fold_in(key, start_at), limit)
+        yield from turn.tokens[0, : int(turn.lengths[0])].tolist()
+        if turn.stopped[0]:
+            return
+
+
+def _print_more(tokenizer: Tokenizer, answer: list[int]) -> None:
+    """Print what the last token adds, once its bytes are whole characters."""
+    before, now = tokenizer.decode(answer[:-1]), tokenizer.decode(answer)
+    whole = before.rstrip("\ufffd")
+    if not now.endswith("\ufffd"):
+        print(now[len(whole) :], end="", flush=True)

@@ -1,4 +1,4 @@
-"""List environments, scripted partners and methods: jaxscope list [envs|partners|methods]."""
+"""List environments, scripted partners, methods and language models: jaxscope list [envs|partners|methods|models]."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import tyro
 from rich.table import Table
 
 from jaxscope import registry
+from jaxscope.agents import llm
+from jaxscope.agents.llm.config import FAMILIES
 from jaxscope.agents.scripted import description, partner_names, role
 from jaxscope.cli._console import console
 from jaxscope.make import ENVIRONMENTS, known_family, list_envs
@@ -17,7 +19,7 @@ from jaxscope.runs import settings as run_settings
 
 @dataclass(frozen=True)
 class Options:
-    what: tyro.conf.Positional[Literal["all", "envs", "partners", "methods"]] = "all"
+    what: tyro.conf.Positional[Literal["all", "envs", "partners", "methods", "models"]] = "all"
     """What to list."""
     env: str | None = None
     """Only partners of this environment."""
@@ -29,6 +31,8 @@ def run(options: Options) -> None:
         console().print(_envs())
     if options.what in ("all", "methods"):
         console().print(_methods())
+    if options.what in ("all", "models"):
+        console().print(_models())
     if options.what in ("all", "partners"):
         for name in families:
             console().print(_partners(name))
@@ -54,6 +58,16 @@ def _methods() -> Table:
     table = Table("method", "what it does", title="Methods", title_justify="left")
     for name in run_settings.method_names():
         table.add_row(name, (run_settings.method(name).__doc__ or "").strip().splitlines()[0])
+    return table
+
+
+def _models() -> Table:
+    title = "Language models (also: a folder, a .gguf file, organisation/name of the hub)"
+    table = Table("model", "what it is", title=title, title_justify="left")
+    for name, what in llm.names().items():
+        table.add_row(name, what)
+    families = ", ".join(registry.names(FAMILIES))
+    table.add_row("", f"families: {families}")
     return table
 
 
