@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
@@ -52,6 +53,8 @@ def test_what_is_written_is_read_back(tmp_path, dtype, period, shard_bytes):
     assert (folder / INDEX).exists() == (len(shards) > 1) == (shard_bytes < 1 << 30)
     for path in shards:
         held = load_file(path)  # the safetensors package reads what we wrote
+        with safe_open(path, "pt") as file:
+            assert file.metadata() == {"format": "pt"}
         assert sum(x.nbytes for x in held.values()) <= shard_bytes or len(held) == 1
     if shard_bytes == 1:
         assert len(shards) == 10

@@ -138,7 +138,7 @@ def _write_shards(shards: list[list[_Tensor]], folder: Path) -> None:
 def _write_safetensors(tensors: list[_Tensor], path: Path) -> None:
     """Write one file; the layout is told in `jaxscope.agents.llm.safetensors_folder`."""
     code = {dtype: name for name, dtype in DTYPES.items()}
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}  # without which transformers refuses the file
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}  # older transformers refuse a file that says less
     at = 0
     for tensor in tensors:
         place = [at, at + tensor.size]
