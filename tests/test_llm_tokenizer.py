@@ -196,7 +196,7 @@ def test_without_transformers_older_layouts_are_refused(tmp_path, monkeypatch):
 def test_folders_without_a_tokenizer_are_refused(tmp_path):
     with pytest.raises(ValueError, match="is not a folder"):
         from_folder(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="neither tokenizer.json nor"):
+    with pytest.raises(ValueError, match=r"neither tokenizer\.json nor"):
         from_folder(tmp_path)
 
 

@@ -42,7 +42,8 @@ def render(
         documents: Each with title and text.
         add_generation_prompt: Whether the header of the assistant's next turn ends the text.
         now: The time told to templates that ask for it; the present if None.
-        variables: Further ones for the template, `bos_token` or `enable_thinking` for instance. They are no user's texts.
+        variables: Further ones for the template, `bos_token` or `enable_thinking` for instance.
+            What they hold may become control tokens.
 
     Raises:
         ValueError: there are no messages, or the template fails or refuses the chat.
