@@ -38,7 +38,8 @@ docs: $(VENV)/installed-dev
 .venv-bench/installed: pyproject.toml
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install -q --upgrade pip
-	.venv-bench/bin/python -m pip install -q -e . jumanji==1.1.2 lbforaging==2.0.0 jaxmarl==0.2.0 overcooked-ai==1.1.0
+	.venv-bench/bin/python -m pip install -q -e . jumanji==1.1.2 lbforaging==2.0.0 jaxmarl==0.2.0 overcooked-ai==1.1.0 \
+		torch==2.13.0 transformers==5.24.0
 	touch $@
 
 bench: .venv-bench/installed

@@ -90,7 +90,8 @@ class Session:
         self.speaker, turn = _speak(
             self.model, self.fused, self.speaker, key, self.sampling, self.stops, size, jnp.minimum(allowed, limit)
         )
-        return turn
+        wide = (turn.tokens, turn.log_probs, turn.raw_log_probs)
+        return Turn(*(values[:, :limit] for values in wide), turn.lengths, turn.stopped)
 
 
 def _padded(texts: Sequence[Sequence[int]]) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Measure speed side by side with peers: jaxscope bench envs|train|population|all.
+"""Measure speed side by side with peers: jaxscope bench envs|train|population|llm|all.
 
 Runs from a checkout, in an environment that also has the peers (`make bench` makes one). Every figure is a median over
 repeats, and contenders take turns within one process.
@@ -17,14 +17,14 @@ import tyro
 
 from jaxscope.files import write_text
 
-WHAT = ("envs", "train", "population")
+WHAT = ("envs", "train", "population", "llm")
 #: Those that measure several families of environments.
 OF_FAMILIES = ("envs", "train")
 
 
 @dataclass(frozen=True)
 class Options:
-    what: tyro.conf.Positional[Literal["envs", "train", "population", "all"]] = "all"
+    what: tyro.conf.Positional[Literal["envs", "train", "population", "llm", "all"]] = "all"
     """What to measure."""
     env: str | None = None
     """Only environments of this family, for `envs` and `train`."""

@@ -14,11 +14,11 @@ import tyro
 from jaxtyping import PRNGKeyArray
 
 from jaxscope.agents import llm
+from jaxscope.agents.llm.config import check_length
 from jaxscope.agents.llm.conversation import start
 from jaxscope.agents.llm.sampling import Sampling
 from jaxscope.agents.llm.session import Session
 from jaxscope.agents.llm.tokenizer import Tokenizer
-from jaxscope.cli._console import console
 
 #: Tokens between two looks at the terminal.
 STRIDE = 4
@@ -34,8 +34,8 @@ class Options:
     """0 always takes the likeliest word."""
     top_p: float = 0.95
     """Keep the likeliest words that together have this probability."""
-    context: int = 2048
-    """Tokens of the whole conversation, at most."""
+    context: int | None = None
+    """Tokens of the whole conversation, at most; by default 2048, or what the model has if that is less."""
     answer: int = 256
     """Tokens of one answer, at most."""
     seed: int = 0
@@ -44,19 +44,21 @@ class Options:
 
 def run(options: Options) -> None:
     sampling = Sampling(options.temperature, top_p=options.top_p)
-    if not 1 <= options.answer < options.context:
-        raise ValueError(f"answer = {options.answer}: must be at least 1 and below context = {options.context}")
+    if options.answer < 1:
+        raise ValueError(f"answer = {options.answer}: must be at least 1")
     loaded = llm.load(options.model)
-    console().print(f"{options.model}: {loaded.parameters:,} parameters. An empty line ends, /again starts anew.")
+    slots = min(2048, loaded.model.config.max_position_embeddings) if options.context is None else options.context
+    check_length(loaded.model.config, slots)
+    print(f"{options.model}: {loaded.parameters:,} parameters. An empty line ends, /again starts anew.")
     key = jax.random.key(options.seed)
     for number in itertools.count():
-        if not _talk(options, loaded, sampling, jax.random.fold_in(key, number)):
+        session = Session(loaded.model, loaded.params, slots=slots, sampling=sampling, stops=loaded.stops)
+        if not _talk(options, loaded, session, jax.random.fold_in(key, number)):
             return
 
 
-def _talk(options: Options, loaded: llm.Pretrained, sampling: Sampling, key: PRNGKeyArray) -> bool:
+def _talk(options: Options, loaded: llm.Pretrained, session: Session, key: PRNGKeyArray) -> bool:
     """One conversation, to its end; whether another one is wanted."""
-    session = Session(loaded.model, loaded.params, slots=options.context, sampling=sampling, stops=loaded.stops)
     said = None if options.system is None else start(loaded.tokenizer, [_message("system", options.system)])
     heard = 0
     for turn in itertools.count():
