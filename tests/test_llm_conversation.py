@@ -198,6 +198,13 @@ def test_the_time_stays_that_of_the_start():
     assert "09 Mar 2025" in shown
 
 
+def test_the_time_stands_still_where_none_is_given():
+    one = with_template("{{ strftime_now('%H:%M:%S.%f') }}" + CHATML)
+    conversation = start(one, [USER]).append_generated([*one.encode("yes"), *one.end_of_turn_ids])
+    prompt = conversation.append_message("user", "when?").prompt().tolist()
+    assert prompt[: len(conversation)] == conversation.ids.tolist()
+
+
 def test_messages_of_one_turn_are_appended_together():
     one = tokenizer("tools")
     results = [{"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}]

@@ -63,6 +63,12 @@ def test_decoding_undoes_encoding(pre, text):
     assert not set(ids) & set(range(len(CONTROLS)))
 
 
+def test_accents_are_composed_where_models_learned_them_so():
+    apart, composed = "e\u0301", "\u00e9"
+    for pre, one in READ.items():
+        assert (one.encode(apart) == one.encode(composed)) == pre.startswith("qwen")
+
+
 def split(pre: str, text: str) -> list[str]:
     return [piece.replace("Ġ", " ").replace("Ċ", "\n") for piece, _ in SPLITS[pre]().pre_tokenize_str(text)]
 
