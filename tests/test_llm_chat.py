@@ -170,7 +170,7 @@ def test_formats_show_nothing_of_the_program():
 
 
 @given(text=texts(), known=st.sampled_from([tokenizer(), ByteTokenizer()]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_marks_hide_control_tokens_and_are_taken_off_again(text, known):
     marked = escape(text, known)
     assert unescape(marked, known) == text

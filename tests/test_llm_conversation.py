@@ -215,8 +215,8 @@ def test_messages_of_one_turn_are_appended_together():
     messages = [USER, {"role": "assistant", "content": "go"}, *results]
     assert together.ids.tolist() == encode_chat(one, messages, tools=[{"name": "look"}])
     assert together.segments[-1].speaker == SEVERAL
-    with pytest.raises(ValueError, match="messages that share a turn must be appended together"):
-        conversation.append_message("tool", "1").append_message("tool", "2")
+    with pytest.raises(ValueError, match=r"from '.*x<\|eot\|>.*together"):
+        conversation.append_message("tool", "x<|eot|>").append_message("tool", "2")
     with pytest.raises(ValueError, match="no message to append"):
         conversation.append_messages([])
 
@@ -291,6 +291,12 @@ def test_turns_that_merge_when_tokenised_together_are_reported():
     assert report.end_of_turn_id is None
 
 
+def test_a_template_that_shows_no_answers_has_no_end_of_turn():
+    report = prefix_stability("{{ '<|im_end|>' }}", tokenizer())
+    assert not report.append_only
+    assert report.end_of_turn_id is None
+
+
 def test_templates_without_a_system_role_are_judged_by_the_rest():
     refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML
     assert prefix_stability(refusing, tokenizer()).append_only
@@ -312,6 +318,21 @@ def test_what_was_sampled_is_kept_where_the_template_would_drop_it():
     messages = list(conversation.messages)
     assert messages[1]["content"] == "<think>\nhm\n</think>\n\nyes"
     assert len(encode_chat(one, messages)) < len(conversation)
+
+
+LAST_ENDS_OTHERWISE = (
+    "{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' ~ m.content }}"
+    "{{ '<|eot|>' if loop.last and m.role == 'assistant' else '<|im_end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+def test_a_sampled_end_stays_where_the_template_would_later_write_another():
+    one = with_template(LAST_ENDS_OTHERWISE, ends=("<|eot|>",))
+    assert not prefix_stability(None, one).append_only
+    conversation = start(one, [USER], keep_sampled=True).append_generated([*one.encode("a"), *one.end_of_turn_ids])
+    shown = one.decode(conversation.append_message("user", "b").ids.tolist(), special=True)
+    assert shown.endswith("assistant\na<|eot|><|im_start|>user\nb<|im_end|>")
 
 
 def test_a_template_that_no_longer_shows_a_turn_cannot_be_continued():

@@ -106,8 +106,8 @@ def _probe(template: str, tokenizer: Tokenizer, json_options: str) -> Stability:
         return chat.render(template, messages, now=_NOON, **{**tokenizer.named_tokens, **options, **more})
 
     answered: list[Message] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": SENTINEL}]
-    after = text(answered).rpartition(SENTINEL)[2]
-    mark = end_of_turn(after, tokenizer)
+    _, shown, after = text(answered).rpartition(SENTINEL)
+    mark = end_of_turn(after, tokenizer) if shown else None
     rewrites, agree = [], True
     for opening in ([], [_SYSTEM]):
         for name, answers in _ANSWERS.items():
