@@ -1,6 +1,7 @@
 """A small trained tokenizer, templates in the styles of several families, and chats to render."""
 
 import functools
+from typing import Any
 
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -8,7 +9,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from jaxscope.agents.llm.tokenizer import FastTokenizer
 
 CONTROLS = ("<|begin|>", "<|im_start|>", "<|im_end|>", "<|head|>", "<|/head|>", "<|eot|>")
-NAMED = {"bos_token": "<|begin|>", "eos_token": "<|im_end|>", "pad_token": "<|im_end|>"}
+NAMED: dict[str, Any] = {"bos_token": "<|begin|>", "eos_token": "<|im_end|>", "pad_token": "<|im_end|>"}
 PLAIN_ADDED = ("<think>", "</think>")
 
 CORPUS = [

@@ -58,7 +58,7 @@ def test_ids_are_those_of_the_whole_text_where_answers_are_tokenised_as_usual(st
     for _ in range(data.draw(st.integers(1, 3))):
         answer, reply = data.draw(text), data.draw(text)
         messages += [{"role": "assistant", "content": answer}, {"role": "user", "content": reply}]
-        end = conversation.stability.end_of_turn_id
+        (end,) = conversation.stop_ids
         conversation = conversation.append_generated([*one.encode(answer), end]).append_message("user", reply)
         assert conversation.ids.tolist() == encode_chat(one, messages, now=NOW)
     assert conversation.prompt().tolist() == encode_chat(one, messages, add_generation_prompt=True, now=NOW)
@@ -88,7 +88,9 @@ def test_sampled_ids_stay_as_they_were_and_all_lengths_agree_after_every_turn(st
             assert conversation.ids[: len(ids_so_far)].tolist() == ids_so_far.tolist()
     mask = conversation.mask()
     assert conversation.ids[mask].tolist() == [id for ids, _ in turns for id in ids]
-    np.testing.assert_array_equal(conversation.log_probs[mask], np.float32([p for _, ps in turns for p in ps]))
+    np.testing.assert_array_equal(
+        conversation.log_probs[mask], np.array([p for _, ps in turns for p in ps], np.float32)
+    )
     np.testing.assert_array_equal(conversation.log_probs[~mask], 0)
     versions = [version for version, (ids, _) in enumerate(turns) for _ in ids]
     assert conversation.weights_versions[mask].tolist() == versions
@@ -196,6 +198,13 @@ def test_the_time_stays_that_of_the_start():
     assert "09 Mar 2025" in shown
 
 
+def test_the_time_stands_still_where_none_is_given():
+    one = with_template("{{ strftime_now('%H:%M:%S.%f') }}" + CHATML)
+    conversation = start(one, [USER]).append_generated([*one.encode("yes"), *one.end_of_turn_ids])
+    prompt = conversation.append_message("user", "when?").prompt().tolist()
+    assert prompt[: len(conversation)] == conversation.ids.tolist()
+
+
 def test_messages_of_one_turn_are_appended_together():
     one = tokenizer("tools")
     results = [{"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}]
@@ -206,8 +215,8 @@ def test_messages_of_one_turn_are_appended_together():
     messages = [USER, {"role": "assistant", "content": "go"}, *results]
     assert together.ids.tolist() == encode_chat(one, messages, tools=[{"name": "look"}])
     assert together.segments[-1].speaker == SEVERAL
-    with pytest.raises(ValueError, match="messages that share a turn must be appended together"):
-        conversation.append_message("tool", "1").append_message("tool", "2")
+    with pytest.raises(ValueError, match=r"from '.*x<\|eot\|>.*together"):
+        conversation.append_message("tool", "x<|eot|>").append_message("tool", "2")
     with pytest.raises(ValueError, match="no message to append"):
         conversation.append_messages([])
 
@@ -275,10 +284,16 @@ def test_other_templates_that_rewrite_are_found(template):
 
 
 def test_turns_that_merge_when_tokenised_together_are_reported():
-    template = "{% for m in messages %}{{ 'he ' ~ m.content ~ ' t' }}{% endfor %}"  # with ` the` where turns meet
+    template = "{% for m in messages %}{{ ('he ' if m.role == 'user' else '') ~ m.content ~ ' t' }}{% endfor %}"
     report = prefix_stability(template, tokenizer())
     assert report.append_only
     assert not report.pieces_agree
+    assert report.end_of_turn_id is None
+
+
+def test_a_template_that_shows_no_answers_has_no_end_of_turn():
+    report = prefix_stability("{{ '<|im_end|>' }}", tokenizer())
+    assert not report.append_only
     assert report.end_of_turn_id is None
 
 
@@ -303,6 +318,21 @@ def test_what_was_sampled_is_kept_where_the_template_would_drop_it():
     messages = list(conversation.messages)
     assert messages[1]["content"] == "<think>\nhm\n</think>\n\nyes"
     assert len(encode_chat(one, messages)) < len(conversation)
+
+
+LAST_ENDS_OTHERWISE = (
+    "{% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' ~ m.content }}"
+    "{{ '<|eot|>' if loop.last and m.role == 'assistant' else '<|im_end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+def test_a_sampled_end_stays_where_the_template_would_later_write_another():
+    one = with_template(LAST_ENDS_OTHERWISE, ends=("<|eot|>",))
+    assert not prefix_stability(None, one).append_only
+    conversation = start(one, [USER], keep_sampled=True).append_generated([*one.encode("a"), *one.end_of_turn_ids])
+    shown = one.decode(conversation.append_message("user", "b").ids.tolist(), special=True)
+    assert shown.endswith("assistant\na<|eot|><|im_start|>user\nb<|im_end|>")
 
 
 def test_a_template_that_no_longer_shows_a_turn_cannot_be_continued():

@@ -20,7 +20,7 @@ both = pytest.mark.parametrize("one", BOTH, ids=["fast", "byte"])
 
 @both
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_decoding_undoes_encoding_and_texts_never_become_control_tokens(one: Tokenizer, data: st.DataObject):
     text = data.draw(texts() | st.sampled_from(list(one.control_tokens)))
     ids = one.encode(text)
@@ -96,7 +96,7 @@ def save(folder, config: dict | None = None, **files: dict | str):
 
 
 @given(text=texts())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_ids_are_those_of_transformers(text):
     reference = REFERENCE
     assert tokenizer().encode(text, special=True) == reference(text, add_special_tokens=False)["input_ids"]

@@ -60,8 +60,7 @@ class ByteTokenizer:
             if id < BYTES:
                 parts[-1] += bytes([id])
             elif special and id < BYTES + len(CONTROL_TOKENS):
-                # A control token parts the bytes on its two sides, so that these do not make up one character.
-                parts += [CONTROL_TOKENS[id - BYTES].encode(), b""]
+                parts[-1] += CONTROL_TOKENS[id - BYTES].encode()
             else:
-                parts.append(b"")
+                parts.append(b"")  # bytes on the two sides of a control token do not make up one character
         return "".join(part.decode(errors="replace") for part in parts)

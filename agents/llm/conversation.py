@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 
 from jaxscope.agents.llm import chat
 from jaxscope.agents.llm.chat import Message
-from jaxscope.agents.llm.escape import SENTINEL, encode_marked, escape
+from jaxscope.agents.llm.escape import SENTINEL, encode_marked, escape, unescape
 from jaxscope.agents.llm.stability import Stability, end_of_turn, prefix_stability
 from jaxscope.agents.llm.tokenizer import Tokenizer
 
@@ -75,6 +75,7 @@ class Conversation:
     _options: Mapping[str, Any]  # of rendering
     _last_generated: int | None = None  # among messages
     _given: str = ""  # text since then, or from the start, that is among the segments
+    _ended: bool = False  # whether the last generated turn came with an end, and nothing was given since
 
     @property
     def ids(self) -> Int[np.ndarray, " L"]:
@@ -172,16 +173,14 @@ class Conversation:
         segment = Segment(speaker, sampled, True, recorded, weights_version)
         content = self.tokenizer.decode(sampled[:-1] if stops else sampled)
         before = self._prompted()
-        after = dataclasses.replace(
+        return dataclasses.replace(
             before,
             messages=(*self.messages, {"role": "assistant", "content": content}),
             segments=(*before.segments, segment),
             _last_generated=len(self.messages),
             _given="",
+            _ended=bool(stops),
         )
-        # The sampled end, whichever it is, stands for the one that the template writes.
-        end = end_of_turn(after._text(after.messages), self.tokenizer) if stops else None
-        return dataclasses.replace(after, _given=end or "")
 
     def append_message(self, role: str, text: str) -> Conversation:
         """Add a given message: an observation, another player's words, the result of a tool."""
@@ -204,8 +203,8 @@ class Conversation:
         """With `messages` after the present ones, a segment each where the template renders one after the other."""
         everything = (*self.messages, *messages)
         whole = self._text(everything)
-        self._require_beginning(whole)
-        pieces, done = [], self._given
+        new = self._new(whole)
+        pieces, done = [], whole[: len(whole) - len(new)]
         for count, message in enumerate(messages[:-1], len(self.messages) + 1):
             try:
                 text = self._text(everything[:count])
@@ -217,18 +216,18 @@ class Conversation:
             done = text
         if len(pieces) == len(messages) - 1:
             pieces.append((str(messages[-1]["role"]), whole[len(done) :]))
-        ids = encode_marked(whole[len(self._given) :], self.tokenizer)
+        ids = encode_marked(new, self.tokenizer)
         parts = [Segment(speaker, tuple(encode_marked(text, self.tokenizer))) for speaker, text in pieces]
         if [id for part in parts for id in part.ids] != ids:
             parts = [Segment(SEVERAL, tuple(ids))]
-        return dataclasses.replace(self, messages=everything, segments=(*self.segments, *parts), _given=whole)
+        segments = (*self.segments, *parts)
+        return dataclasses.replace(self, messages=everything, segments=segments, _given=whole, _ended=False)
 
     def _prompted(self) -> Conversation:
         text = self._text(self.messages, add_generation_prompt=True)
-        self._require_beginning(text)
-        ids = tuple(encode_marked(text[len(self._given) :], self.tokenizer))
+        ids = tuple(encode_marked(self._new(text), self.tokenizer))
         header = [Segment("assistant", ids)] if ids else []
-        return dataclasses.replace(self, segments=(*self.segments, *header), _given=text)
+        return dataclasses.replace(self, segments=(*self.segments, *header), _given=text, _ended=False)
 
     def _text(self, messages: Sequence[Message], **options: Any) -> str:
         """The rendering of a chat, from behind the last generated turn on."""
@@ -245,12 +244,19 @@ class Conversation:
         before, _, after = text.partition(SENTINEL)
         return before, after
 
-    def _require_beginning(self, text: str) -> None:
-        if not text.startswith(self._given):
+    def _new(self, text: str) -> str:
+        """What a rendering, from behind the last generated turn on, adds to the text that is there.
+
+        Where an end of turn was sampled it stands for the one that the template writes, whichever that is.
+        """
+        given = end_of_turn(text, self.tokenizer) or "" if self._ended else self._given
+        if not text.startswith(given):
+            before, after = unescape(given, self.tokenizer), unescape(text, self.tokenizer)
             raise ValueError(
-                "the chat template changes the text after the last generated turn, "
-                f"from {self._given!r} to {text!r}; messages that share a turn must be appended together"
+                f"the chat template changes the text after the last generated turn, from {before!r} to {after!r}; "
+                "messages that share a turn must be appended together"
             )
+        return text[len(given) :]
 
     def _check_unchanged(self, messages: Sequence[Message]) -> None:
         """With further messages, the text before the last generated turn is the prompt that it answered."""
@@ -260,7 +266,8 @@ class Conversation:
         prompt = chat.render_marked(self.tokenizer, answered, add_generation_prompt=True, **self._options)
         before, _ = self._around_sentinel(messages)
         if before != prompt:
-            raise ValueError(f"the chat template changes an earlier prompt, from {prompt!r} to {before!r}")
+            was, now = unescape(prompt, self.tokenizer), unescape(before, self.tokenizer)
+            raise ValueError(f"the chat template changes an earlier prompt, from {was!r} to {now!r}")
 
     def _lengths(self) -> list[int]:
         return [len(segment.ids) for segment in self.segments]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,8 @@ from jaxscope.agents.llm.escape import SENTINEL, encode_marked, escape
 from jaxscope.agents.llm.tokenizer import Tokenizer
 
 _SHOWN = 60
+# Texts are compared as of one time; what templates say of it is no rewriting.
+_NOON = datetime.datetime(2000, 1, 1, 12)
 
 
 @dataclass(frozen=True)
@@ -100,11 +103,11 @@ def _probe(template: str, tokenizer: Tokenizer, json_options: str) -> Stability:
     options: dict[str, Any] = json.loads(json_options)
 
     def text(messages: Sequence[Message], **more: Any) -> str:
-        return chat.render(template, messages, **{**tokenizer.named_tokens, **options, **more})
+        return chat.render(template, messages, now=_NOON, **{**tokenizer.named_tokens, **options, **more})
 
     answered: list[Message] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": SENTINEL}]
-    after = text(answered).rpartition(SENTINEL)[2]
-    mark = end_of_turn(after, tokenizer)
+    _, shown, after = text(answered).rpartition(SENTINEL)
+    mark = end_of_turn(after, tokenizer) if shown else None
     rewrites, agree = [], True
     for opening in ([], [_SYSTEM]):
         for name, answers in _ANSWERS.items():

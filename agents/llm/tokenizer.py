@@ -56,6 +56,8 @@ class Tokenizer(Protocol):
     def encode(self, text: str, special: bool = False) -> list[int]:
         """Ids of a text. Control tokens written out in it are read as such only where `special` says so.
 
+        A byte for which a vocabulary has no token is left out; SmolLM2 for one has none for some unassigned characters.
+
         Raises:
             ValueError: the text holds half of a surrogate pair, which has no bytes.
         """
