@@ -150,37 +150,7 @@ def to_hugging_face(config: ModelConfig) -> dict[str, Any]:
 
 #: Fields without an effect on what a loaded model computes: names, versions, what generation or training would do.
 _NO_EFFECT = frozenset(
-    [
-        "architectures",
-        "attention_dropout",
-        "dtype",
-        "torch_dtype",
-        "transformers_version",
-        "use_cache",
-        "_name_or_path",
-        "model_type",
-        "tokenizer_class",
-        "pretraining_tp",
-        "transformers.js_config",
-        "is_llama_config",
-        "hidden_dropout",
-        "output_attentions",
-        "output_hidden_states",
-        "return_dict",
-        "chunk_size_feed_forward",
-        "id2label",
-        "label2id",
-        "problem_type",
-        "is_encoder_decoder",
-        "_attn_implementation",
-        "auto_map",
-        "bos_token",
-        "eos_token",
-        "pad_token",
-        "unsloth_fixed",
-        "task_specific_params",
-        "finetuning_task",
-    ]
+    ["architectures", "attention_dropout", "dtype", "torch_dtype", "transformers_version", "use_cache", "_name_or_path", "model_type", "tokenizer_class", "pretraining_tp", "transformers.js_config", "is_llama_config", "hidden_dropout", "output_attentions", "output_hidden_states", "return_dict", "chunk_size_feed_forward", "id2label", "label2id", "problem_type", "is_encoder_decoder", "_attn_implementation", "auto_map", "bos_token", "eos_token", "pad_token", "unsloth_fixed", "task_specific_params", "finetuning_task"]
 )
 _MISSING = object()
 
@@ -222,7 +192,7 @@ class Fields:
         return (value,) if isinstance(value, int) else tuple(value)
 
     def rope(self, default_theta: float, kind: str | None = None, partial: float | None = None) -> RopeConfig:
-        """The rope of layers of a kind, in today's form (`rope_parameters`) or the older (`rope_theta`, `rope_scaling`).
+        """The rope of layers of a kind: today's form is `rope_parameters`, the older `rope_theta` and `rope_scaling`.
 
         Args:
             partial: the share of a head's numbers that turn where none is given.

@@ -119,8 +119,11 @@ class ShortConvolution(nnx.Module):
         """The weighted tokens, and what `before` is once each row's first `counts` tokens have been read."""
         length, kept = x.shape[1], before.shape[2]
         line = jnp.concatenate([rearrange(before, "B C w -> B w C").astype(x.dtype), x], axis=1)
-        weight = self.weight[...].astype(jnp.float32)[:, 0]
-        mixed = sum(line[:, at : at + length] * weight[None, None, :, at] for at in range(kept + 1))
+        weight = self.weight[...].astype(jnp.float32)[:, 0].T  # [w + 1, C]
+        mixed = jnp.zeros(x.shape)
+        # A convolution of so many groups is far slower than these sums on CPU.
+        for at in range(kept + 1):
+            mixed += line[:, at : at + length] * weight[at][None, None]
         after = jax.vmap(lambda row, count: jax.lax.dynamic_slice_in_dim(row, count, kept))(line, counts)
         return mixed, rearrange(after, "B w C -> B C w").astype(before.dtype)
 
@@ -139,11 +142,10 @@ def gated_delta_rule(
     and then reads with its query. Keys and queries are brought to length 1, and queries divided by `sqrt(k)`. Value
     heads share key heads, H / K in a row each. A token with decay and strength 0 changes nothing.
     """
-    inputs = (query, key, value, decay, strength)
-    if query.shape[1] == 1:
-        read, state = one_token(*(leaf[:, 0] for leaf in inputs), state)
-        return read[:, None], state
-    return in_chunks(*inputs, state)
+    if query.shape[1] > 1:
+        return in_chunks(query, key, value, decay, strength, state)
+    read, state = one_token(query[:, 0], key[:, 0], value[:, 0], decay[:, 0], strength[:, 0], state)
+    return read[:, None], state
 
 
 def one_token(
@@ -174,7 +176,7 @@ def in_chunks(
     strength: Float[Array, "B T H"],
     state: Float[Array, "B H k v"],
 ) -> tuple[Float[Array, "B T H v"], Float[Array, "B H k v"]]:
-    """`gated_delta_rule`, chunk after chunk; the backward pass keeps the state between chunks and makes the rest anew."""
+    """`gated_delta_rule`, chunk after chunk; the backward pass keeps the states between them and makes the rest anew."""
     length = query.shape[1]
     size = min(CHUNK, length)
 
