@@ -176,7 +176,7 @@ def in_chunks(
     strength: Float[Array, "B T H"],
     state: Float[Array, "B H k v"],
 ) -> tuple[Float[Array, "B T H v"], Float[Array, "B H k v"]]:
-    """`gated_delta_rule`, chunk after chunk; the backward pass keeps the states between them and makes the rest anew."""
+    """`gated_delta_rule`, chunk after chunk; the backward pass keeps the states between and makes the rest anew."""
     length = query.shape[1]
     size = min(CHUNK, length)
 
