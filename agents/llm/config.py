@@ -26,8 +26,8 @@ class DeltaNetConfig:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value < 1:
-                raise ValueError(f"{name} = {value}: must be at least 1")
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} = {value!r} must be a whole number, at least 1")
         if self.linear_num_value_heads % self.linear_num_key_heads:
             raise ValueError(
                 f"linear_num_value_heads = {self.linear_num_value_heads} must be a multiple of "
@@ -136,7 +136,8 @@ def from_hugging_face(raw: dict[str, Any]) -> ModelConfig:
         raise ValueError("config.json has no model_type")
     name = str(raw["model_type"]).removesuffix("_text")
     family = registry.load(FAMILIES, name)
-    fields = Fields(raw, name)
+    # Models that also see or hear have their text's configuration within.
+    fields = Fields(family.text_part(raw) if hasattr(family, "text_part") else raw, name)
     config = family.parse(fields)
     fields.finish()
     return config
@@ -220,8 +221,12 @@ class Fields:
         value = self.take(name, ())
         return (value,) if isinstance(value, int) else tuple(value)
 
-    def rope(self, default_theta: float, kind: str | None = None) -> RopeConfig:
-        """The rope of layers of a kind, in today's form (`rope_parameters`) or the older (`rope_theta`, `rope_scaling`)."""
+    def rope(self, default_theta: float, kind: str | None = None, partial: float | None = None) -> RopeConfig:
+        """The rope of layers of a kind: today's form is `rope_parameters`, the older `rope_theta` and `rope_scaling`.
+
+        Args:
+            partial: the share of a head's numbers that turn where none is given.
+        """
         found = self.raw.get("rope_parameters") or {}
         by_kind = any(isinstance(value, dict) for value in found.values())
         found = dict((found.get(kind) or {}) if by_kind else found)
@@ -231,7 +236,8 @@ class Fields:
         if kind != "sliding_attention":
             found = older | found
         found.setdefault("rope_theta", self.raw.get("rope_theta") or default_theta)
-        partial = self.raw.get("partial_rotary_factor")
+        found_partial = self.raw.get("partial_rotary_factor")
+        partial = partial if found_partial is None else found_partial
         if partial is not None:
             found.setdefault("partial_rotary_factor", partial)
         # Sections of an image's axes: a text has one position for all of them.

@@ -10,7 +10,11 @@ from jaxscope.agents.llm.model import LanguageModel
 from jaxscope.types import PyTree
 
 #: Module: the name of the fused product and its parts, in order.
-GROUPS = {"self_attn": ("qkv", ("q_proj", "k_proj", "v_proj")), "mlp": ("gate_up", ("gate_proj", "up_proj"))}
+GROUPS = {
+    "self_attn": ("qkv", ("q_proj", "k_proj", "v_proj")),
+    "linear_attn": ("in_proj", ("in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a")),
+    "mlp": ("gate_up", ("gate_proj", "up_proj")),
+}
 
 
 def fuse(model: LanguageModel, params: PyTree) -> PyTree:
