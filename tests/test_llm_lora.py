@@ -19,6 +19,7 @@ from tests.tiny_models import drawn, some_tokens, tiny_config, with_random_adapt
 
 EVERYWHERE = LoraConfig(rank=2, alpha=3.0, targets=ALL_LINEAR)
 MEMBERS, ROWS = 3, 2  # rows of each member
+logits_of = jax.jit(LanguageModel.logits, static_argnums=0)
 close = functools.partial(np.testing.assert_allclose, atol=1e-5, rtol=1e-5)
 
 
@@ -67,17 +68,13 @@ def test_impossible_settings_are_refused(settings, message):
 
 
 def test_fresh_adapters_change_nothing_and_differ_from_member_to_member():
-    config, key = tiny_config("qwen3", num_hidden_layers=2), jax.random.key(5)
-    plain = LanguageModel(config)
-    adapted, many = replace(plain, lora=EVERYWHERE), replace(plain, lora=EVERYWHERE, members=MEMBERS)
-    same = [jax.jit(model.init)(jax.random.clone(key)) for model in (plain, adapted, many)]
-    weights, (base, _), (shared, adapters) = same[0], split(same[1]), split(same[2])
-    for other in (base, shared):
-        jax.tree.map(np.testing.assert_array_equal, other, weights)
+    plain = one_model(lora=None)
+    many = replace(plain, lora=LoraConfig(rank=2, targets=("k_proj", "down_proj")), members=MEMBERS)
+    weights, params = (model.init(jax.random.key(5)) for model in (plain, many))
+    shared, adapters = split(params)
+    jax.tree.map(np.testing.assert_array_equal, shared, weights)
     tokens, lengths = some_tokens(MEMBERS, 5)
-    np.testing.assert_array_equal(
-        many.logits(join(shared, adapters), tokens, lengths), plain.logits(weights, tokens, lengths)
-    )
+    np.testing.assert_array_equal(logits_of(many, params, tokens, lengths), logits_of(plain, weights, tokens, lengths))
     for path, leaf in jax.tree_util.tree_leaves_with_path(adapters):
         zero = path[-1].key == "lora_B"
         assert zero == (not np.any(leaf))
@@ -105,9 +102,9 @@ def test_merged_weights_compute_the_same(family):
     merged = merge(params, EVERYWHERE.scale)
     plain = replace(model, lora=None)
     assert jax.tree.structure(merged) == jax.tree.structure(plain.abstract())
-    with_adapters = model.logits(params, tokens, lengths)
-    close(plain.logits(merged, tokens, lengths), with_adapters, atol=1e-4, rtol=1e-4)
-    assert np.abs(with_adapters - plain.logits(split(params)[0], tokens, lengths)).max() > 0.1
+    with_adapters = logits_of(model, params, tokens, lengths)
+    close(logits_of(plain, merged, tokens, lengths), with_adapters, atol=1e-4, rtol=1e-4)
+    assert np.abs(with_adapters - logits_of(plain, split(params)[0], tokens, lengths)).max() > 0.1
 
 
 def test_what_cannot_be_merged_is_refused():
@@ -141,13 +138,13 @@ def test_members_of_a_population_compute_what_each_does_alone():
     gradient = jax.jit(jax.grad(loss, has_aux=True), static_argnums=1)
     together, found = gradient(adapters, model, tokens, lengths, weight)
     assert jax.tree.structure(together) == jax.tree.structure(adapters)
-    logits = model.logits(join(base, adapters), tokens, lengths)
+    logits = logits_of(model, join(base, adapters), tokens, lengths)
     for member in range(MEMBERS):
         one, params = alone(model, base, adapters, member)
         mine = slice(member * ROWS, (member + 1) * ROWS)
         own, own_found = gradient(gather(adapters, member), one, tokens[mine], lengths[mine], weight[mine])
         jax.tree.map(close, jax.tree.map(lambda leaf: leaf[mine], found), own_found)
-        close(logits[mine], one.logits(params, tokens[mine], lengths[mine]))
+        close(logits[mine], logits_of(one, params, tokens[mine], lengths[mine]))
         jax.tree.map(functools.partial(close, atol=1e-4), gather(together, member), own)
     assert all(np.any(leaf) for leaf in jax.tree.leaves(together))
 
@@ -157,12 +154,12 @@ def test_a_member_for_each_row():
     tokens, lengths = some_tokens(5, 6)
     members = jnp.asarray([2, 0, 0, 1, 2])
     one_each = replace(model, members=5)
-    logits = one_each.logits(join(base, gather(adapters, members)), tokens, lengths)
+    logits = logits_of(one_each, join(base, gather(adapters, members)), tokens, lengths)
     for row, member in enumerate(members.tolist()):
         one, params = alone(model, base, adapters, member)
-        close(logits[row : row + 1], one.logits(params, tokens[row : row + 1], lengths[row : row + 1]))
+        close(logits[row : row + 1], logits_of(one, params, tokens[row : row + 1], lengths[row : row + 1]))
     with pytest.raises(ValueError, match="5 rows cannot be 3 blocks"):
-        model.logits(join(base, adapters), tokens, lengths)
+        logits_of(model, join(base, adapters), tokens, lengths)
 
 
 def turn(model, params, tokens, counts):
@@ -201,8 +198,13 @@ def test_fused_projections_keep_their_adapters_apart(family):
     tokens, _ = some_tokens(2, 4)
     counts = jnp.asarray([4, 3])
     start = cache.empty(model, 2, 8)
-    plain, hidden = cache.read(model, params, start, tokens, counts)
-    joined, fused_hidden = cache.read_unrolled(model, fused.fuse(model, params), start, tokens, counts)
+
+    @jax.jit
+    def unrolled(params):
+        return cache.read_unrolled(model, fused.fuse(model, params), start, tokens, counts)
+
+    plain, hidden = jax.jit(cache.read, static_argnums=0)(model, params, start, tokens, counts)
+    joined, fused_hidden = unrolled(params)
     close(hidden, fused_hidden)
     for memory, other in zip(plain.memory, joined.memory, strict=True):
         jax.tree.map(close, memory, other)
@@ -211,7 +213,7 @@ def test_fused_projections_keep_their_adapters_apart(family):
         without = jax.tree_util.tree_map_with_path(
             lambda path, leaf, name=name: leaf * 0 if is_adapter(path) and path[-3].key == name else leaf, params
         )
-        _, changed = cache.read_unrolled(model, fused.fuse(model, without), start, tokens, counts)
+        _, changed = unrolled(without)
         assert np.abs(changed - fused_hidden).max() > 1e-3, name
 
 
@@ -266,8 +268,8 @@ def test_adapters_are_members_of_a_population():
     tokens, lengths = some_tokens(4, 5)
     ids = jnp.asarray([0, 1])  # the first slot was taken over by the third member
     playing = replace(model, members=2)
-    logits = playing.logits(join(base, pool.gather(ids)), tokens, lengths)
+    logits = logits_of(playing, join(base, pool.gather(ids)), tokens, lengths)
     for block, member in enumerate((2, 1)):
         one, params = alone(model, base, adapters, member)
         mine = slice(2 * block, 2 * block + 2)
-        close(logits[mine], one.logits(params, tokens[mine], lengths[mine]))
+        close(logits[mine], logits_of(one, params, tokens[mine], lengths[mine]))
