@@ -9,13 +9,12 @@ import numpy as np
 import optax
 import pytest
 
-from jaxscope.agents.llm import cache, fused, generate
+from jaxscope.agents.llm import cache, fused
 from jaxscope.agents.llm.linear import ALL_LINEAR, LoraConfig
 from jaxscope.agents.llm.lora import gather, is_adapter, join, merge, split
 from jaxscope.agents.llm.model import LanguageModel, linear_layers
-from jaxscope.agents.llm.sampling import Sampling
 from jaxscope.population import Population
-from tests.tiny_models import drawn, some_tokens, tiny_config, with_random_adapters
+from tests.tiny_models import drawn, some_tokens, tiny_config, turn, with_random_adapters
 
 EVERYWHERE = LoraConfig(rank=2, alpha=3.0, targets=ALL_LINEAR)
 MEMBERS, ROWS = 3, 2  # rows of each member
@@ -160,17 +159,6 @@ def test_a_member_for_each_row():
         close(logits[row : row + 1], logits_of(one, params, tokens[row : row + 1], lengths[row : row + 1]))
     with pytest.raises(ValueError, match="5 rows cannot be 3 blocks"):
         logits_of(model, join(base, adapters), tokens, lengths)
-
-
-def turn(model, params, tokens, counts):
-    """Read, then write four tokens by their cached keys and values."""
-    speaker = generate.begin(model, tokens.shape[0], 16)
-    speaker = generate.listen(model, params, speaker, tokens, counts)
-    heard = speaker.logits
-    weights = fused.fuse(model, params)
-    greedy = Sampling(temperature=0.0)
-    speaker, turn = generate.speak(model, weights, speaker, jax.random.key(0), greedy, (), 4)
-    return heard, speaker.logits, turn
 
 
 @pytest.mark.parametrize("family", ["qwen3", "olmo3"])

@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxscope.agents.llm import fused, generate
 from jaxscope.agents.llm.config import ModelConfig, from_hugging_face
 from jaxscope.agents.llm.lora import join, split
 from jaxscope.agents.llm.model import LanguageModel
+from jaxscope.agents.llm.sampling import Sampling
 
 SIZES = {
     "vocab_size": 40,
@@ -57,3 +59,15 @@ def some_tokens(rows: int, length: int, seed: int = 0, vocab: int = 40):
     """Tokens and lengths of rows, none of them empty."""
     rng = np.random.default_rng(seed)
     return jnp.asarray(rng.integers(0, vocab, (rows, length))), jnp.asarray(rng.integers(1, length + 1, rows))
+
+
+def turn(model, params, tokens, counts, placed=lambda cache: cache):
+    """Read, then write four tokens greedily by cached keys and values; the logits after each.
+
+    `placed` is applied to the empty cache.
+    """
+    speaker = generate.begin(model, tokens.shape[0], 16)
+    speaker = generate.listen(model, params, speaker._replace(cache=placed(speaker.cache)), tokens, counts)
+    heard, weights = speaker.logits, fused.fuse(model, params)
+    speaker, turn = generate.speak(model, weights, speaker, jax.random.key(0), Sampling(temperature=0.0), (), 4)
+    return heard, speaker.logits, turn

@@ -28,6 +28,9 @@ AXES = ("data", "fsdp", "tensor")
 #: The axes that rows of a batch are divided over.
 ROWS = ("data", "fsdp")
 
+#: What parameters' names begin with; an optimiser may have dicts around them.
+_ROOTS = ("embed_tokens", "layers", "norm", "lm_head")
+
 Axis = str | tuple[str, ...] | None
 
 
@@ -116,6 +119,10 @@ class Placement(NamedTuple):
         """The arrays of `tree`, each where its spec says."""
         return jax.device_put(tree, self.shardings(mesh))
 
+    def hold(self, tree: PyTree, mesh: Mesh) -> PyTree:
+        """`tree`, made by a compiled function, where the specs say; without this XLA chooses for itself."""
+        return jax.lax.with_sharding_constraint(tree, self.shardings(mesh))
+
     def __str__(self) -> str:
         whole = [f"  {problem}" for problem in self.undivided]
         return "\n".join(["every dimension is divided"] if not whole else ["whole on every device:", *whole])
@@ -142,7 +149,7 @@ def place(model: LanguageModel, tree: PyTree, sizes: Mapping[str, int], strict: 
 
     Args:
         tree: arrays or their shapes: parameters, adapters alone, gradients, the state of an optimiser, or the weights
-            of `fused.fuse`. Leaves without a name, such as the count of steps, are on every device.
+            of `fused.fuse`. Scalars, such as the count of steps, are on every device.
         sizes: devices on each axis: `mesh.shape`.
         strict: refuse a dimension that an axis does not divide, instead of leaving it whole and saying so.
 
@@ -152,10 +159,12 @@ def place(model: LanguageModel, tree: PyTree, sizes: Mapping[str, int], strict: 
     rules, problems = table(model), []
 
     def spec(path, leaf) -> P:
-        name = name_of(path)
-        if not name:
+        if not leaf.shape:
             return P()
+        name = name_of(path)
         rule = rule_for(name, rules)
+        if len(leaf.shape) < len(rule.axes):
+            raise ValueError(f"sharding: {name} of shape {leaf.shape} has fewer dimensions than its rule {rule.axes}")
         axes = list((None,) * (len(leaf.shape) - len(rule.axes)) + rule.axes)
         if model.members is not None and is_adapter(path):
             axes[0] = "data"
@@ -173,7 +182,7 @@ def place_cache(
     problems = []
 
     def spec(path, leaf) -> P:
-        name = "cache" + jax.tree_util.keystr(path)
+        name = "cache" + re.sub(r"\[\d+\]", "", jax.tree_util.keystr(path))
         axes: list[Axis] = [ROWS, "tensor"] + [None] * (len(leaf.shape) - 2)
         axes = axes if len(leaf.shape) > 2 else [ROWS, None][: len(leaf.shape)]
         return P(*_divided(name, leaf.shape, axes, sizes, problems))
@@ -192,13 +201,14 @@ def table(model: LanguageModel) -> tuple[Rule, ...]:
 
 
 def name_of(path: tuple[Any, ...]) -> str:
-    """The name by which rules know a leaf; empty where no dict leads to it.
+    """The name by which rules know a leaf.
 
-    A population's and an optimiser's trees, and the list of layers of fused weights, have the same names. Fused
-    adapters stand under the product that their layer is part of, and get the name that they have outside of it.
+    An optimiser's trees, and the list of layers of fused weights, have the same names as parameters. Fused adapters
+    stand under the product that their layer is part of, and get the name that they have outside of it.
     """
-    keys = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
-    name = re.sub(r"^layers\.\d+\.", "layers.", ".".join(keys))
+    keys = [str(key.key) for key in path if isinstance(key, jax.tree_util.DictKey)]
+    start = next((i for i, key in enumerate(keys) if key in _ROOTS), 0)
+    name = re.sub(r"^layers\.\d+\.", "layers.", ".".join(keys[start:]))
     return re.sub(r"\.(qkv|gate_up)\.lora\.(\w+)\.(lora_[AB])$", r".\2.lora.\3", name)
 
 
@@ -216,9 +226,9 @@ def _divided(name, shape, axes: list[Axis], sizes: Mapping[str, int], problems: 
     for dimension, (size, axis) in enumerate(zip(shape, axes, strict=True)):
         names = (axis,) if isinstance(axis, str) else axis or ()
         parts = math.prod(sizes[one] for one in names)
-        whole = heads if heads is not None and names == ("tensor",) else size
+        counts_heads = heads is not None and names == ("tensor",)
+        whole, unit = (heads, "heads") if counts_heads else (size, "")
         if whole % parts:
-            unit = "heads" if whole is not size else ""
             problems.append(Undivided(name, dimension, whole, " x ".join(names), parts, unit))
             axis = None
         kept.append(axis)
