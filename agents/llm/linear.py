@@ -10,6 +10,10 @@ from flax import nnx
 from jaxtyping import Array, Float
 
 
+#: As the targets of adapters: every linear layer but the head.
+ALL_LINEAR = ("all-linear",)
+
+
 @dataclass(frozen=True)
 class LoraConfig:
     """Low-rank adapters (Hu et al., 2021): `W x + alpha / rank * B A x`."""
@@ -17,19 +21,36 @@ class LoraConfig:
     rank: int = 8
     alpha: float = 16.0
     targets: tuple[str, ...] = ("q_proj", "v_proj")
-    """Names of the linear layers that get one."""
+    """Names of the linear layers that get one, in all layers; `all-linear` stands for all but the head."""
 
     def __post_init__(self) -> None:
         if self.rank < 1:
             raise ValueError(f"LoRA rank = {self.rank}: must be at least 1")
         if not self.alpha > 0:
             raise ValueError(f"LoRA alpha = {self.alpha}: must be positive")
-        if not self.targets:
-            raise ValueError("LoRA targets: name at least one linear layer")
+        if isinstance(self.targets, str) or not self.targets:
+            raise ValueError(f"LoRA targets = {self.targets!r}: must be a tuple with at least one linear layer's name")
+        if len(set(self.targets)) < len(self.targets):
+            raise ValueError(f"LoRA targets = {self.targets!r}: name each linear layer once")
 
     @property
     def scale(self) -> float:
         return self.alpha / self.rank
+
+    def on(self, name: str) -> bool:
+        """Whether the linear layer of this name gets an adapter."""
+        return self.targets == ALL_LINEAR or name in self.targets
+
+    def check(self, linear_layers: tuple[str, ...]) -> None:
+        """Refuse targets that a model does not have.
+
+        Raises:
+            ValueError: a target is none of `linear_layers`.
+        """
+        strange = [name for name in self.targets if name not in linear_layers]
+        if strange and self.targets != ALL_LINEAR:
+            allowed = ", ".join((*linear_layers, *ALL_LINEAR))
+            raise ValueError(f"LoRA targets {', '.join(strange)}: the model's linear layers are {allowed}")
 
 
 @dataclass(frozen=True)
@@ -47,7 +68,7 @@ class Build:
         return Linear(inputs, outputs, bias, self.std, self.lora_for(name, inputs, outputs), rngs=self.rngs)
 
     def lora_for(self, name: str, inputs: int, outputs: int) -> Lora | None:
-        if self.lora is None or name not in self.lora.targets:
+        if self.lora is None or not self.lora.on(name):
             return None
         return Lora(inputs, outputs, self.lora, rngs=self.rngs)
 
@@ -57,7 +78,7 @@ class Lora(nnx.Module):
 
     def __init__(self, inputs: int, outputs: int, config: LoraConfig, *, rngs: nnx.Rngs):
         self.scale = config.scale
-        self.lora_A = nnx.LoRAParam(jax.random.normal(rngs.params(), (config.rank, inputs)) * inputs**-0.5)
+        self.lora_A = nnx.LoRAParam(jax.random.normal(rngs.lora(), (config.rank, inputs)) * inputs**-0.5)
         self.lora_B = nnx.LoRAParam(jnp.zeros((outputs, config.rank)))
 
     def __call__(self, x: Float[Array, "*b i"]) -> Float[Array, "*b o"]:

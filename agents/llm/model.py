@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jaxscope import registry
 from jaxscope.agents.llm import head
 from jaxscope.agents.llm.config import FAMILIES, LayerType, ModelConfig
-from jaxscope.agents.llm.linear import Build, Linear, LoraConfig
-from jaxscope.agents.llm.lora import axes_of_members
+from jaxscope.agents.llm.linear import ALL_LINEAR, Build, Linear, LoraConfig
+from jaxscope.agents.llm.lora import axes_of_members, is_adapter
 from jaxscope.agents.llm.norm import RMSNorm
 from jaxscope.agents.llm.span import Span, span
 from jaxscope.types import PyTree
@@ -55,25 +55,25 @@ class LanguageModel:
     def __post_init__(self) -> None:
         if self.members is not None and (self.lora is None or self.members < 1):
             raise ValueError("members stand for stacked adapters: they need a LoraConfig, and at least one member")
+        if self.lora is not None and self.lora.targets != ALL_LINEAR:
+            self.lora.check(linear_layers(self.config))
 
     def init(self, key: PRNGKeyArray) -> PyTree:
-        """Fresh weights, normal with the configuration's `initializer_range`; norms are the identity."""
-        frame_key, *layer_keys = jax.random.split(key, 1 + self.config.period)
-        count = self.config.num_hidden_layers // self.config.period
-        layers = {}
-        for i, (kind, layer_key) in enumerate(zip(self.config.kinds, layer_keys, strict=True)):
-            layers[str(i)] = jax.vmap(lambda k, kind=kind: _pure(self._block(kind, rngs=nnx.Rngs(k))))(
-                jax.random.split(layer_key, count)
-            )
+        """Fresh weights, normal with the configuration's `initializer_range`; norms are the identity.
+
+        The same key gives the same weights with and without adapters. Members of a population begin with different
+        lora_A; lora_B is zero, so that all of them compute what the weights alone do.
+        """
+        frame_key, *layer_keys, lora_key = jax.random.split(key, 2 + self.config.period)
         frame = _pure(self._frame(nnx.Rngs(frame_key)))
         std = self.config.initializer_range
         table = frame["embed_tokens"].pop("embedding")
         frame["embed_tokens"]["weight"] = table / jnp.std(table) * std
-        params = frame | {"layers": layers}
+        make = functools.partial(_fresh_layers, self, layer_keys)
         if self.members is None:
-            return params
-        # A population of adapters begins with different ones.
-        return _with_members(self, params, jax.random.fold_in(key, 1))
+            return frame | {"layers": make(lora_key)}
+        axes = axes_of_members(jax.eval_shape(make, lora_key))
+        return frame | {"layers": jax.vmap(make, out_axes=axes)(jax.random.split(lora_key, self.members))}
 
     def abstract(self) -> PyTree:
         """Shapes and types of the weights, without computing any."""
@@ -180,22 +180,18 @@ class LanguageModel:
         return getattr(self.family, "NORMS_FROM_ZERO", False)
 
 
-def _with_members(model: LanguageModel, params: PyTree, key: PRNGKeyArray) -> PyTree:
-    one = replace(model, members=None)
+def _fresh_layers(model: LanguageModel, layer_keys: list[PRNGKeyArray], lora_key: PRNGKeyArray) -> PyTree:
+    count = model.config.num_hidden_layers // model.config.period
 
-    def adapters(key):
-        return one.init(key)["layers"]
+    def block(kind, weights_key, lora_key):
+        return _pure(model._block(kind, nnx.Rngs(params=weights_key, lora=lora_key)))
 
-    assert model.members is not None
-    stacked = jax.vmap(adapters)(jax.random.split(key, model.members))
-    layers = jax.tree.map(
-        lambda axis, base, many: base if axis is None else many,
-        axes_of_members(params["layers"]),
-        params["layers"],
-        stacked,
-        is_leaf=lambda leaf: leaf is None,
-    )
-    return params | {"layers": layers}
+    layers = {}
+    for i, (kind, layer_key) in enumerate(zip(model.config.kinds, layer_keys, strict=True)):
+        lora_keys = jax.random.split(jax.random.fold_in(lora_key, i), count)
+        weights_keys = jax.random.split(layer_key, count)
+        layers[str(i)] = jax.vmap(functools.partial(block, kind))(weights_keys, lora_keys)
+    return layers
 
 
 def _rematerialised(function, remat: Remat):
@@ -207,6 +203,18 @@ def _rematerialised(function, remat: Remat):
 
 def _pure(module: nnx.Module) -> PyTree:
     return nnx.to_pure_dict(nnx.state(module))
+
+
+@functools.cache
+def linear_layers(config: ModelConfig) -> tuple[str, ...]:
+    """Names of the linear layers that can have an adapter, sorted."""
+    model = LanguageModel(config, LoraConfig(targets=ALL_LINEAR))
+    names = set()
+    for kind in config.kinds:
+        block = jax.eval_shape(lambda kind=kind: _pure(model._block(kind, nnx.Rngs(0))))
+        paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(block) if is_adapter(path)]
+        names |= {path[-3].key for path in paths}
+    return tuple(sorted(names))
 
 
 @functools.cache
