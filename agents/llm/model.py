@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from jaxscope.agents.llm.span import Span, span
 from jaxscope.types import PyTree
 
 Remat = Literal["none", "products", "layers"]
+Compute = Literal["float32", "bfloat16"]
 
 
 class Frame(nnx.Module):
@@ -47,14 +48,17 @@ class LanguageModel:
     """Low-rank adapters beside the weights."""
     members: int | None = None
     """Adapters are a population, stacked on a leading axis; rows come in as many blocks of equal size."""
-    compute: Literal["float32", "bfloat16"] = "float32"
+    compute: Compute = "float32"
     """Precision of activations and products; weights are cast to it where they are used."""
     remat: Remat = "none"
-    """What the backward pass computes anew: `layers`: all but each layer's input; `products`: all but matrix products."""
+    """What the backward pass computes anew: all but each layer's input, or but matrix products too."""
 
     def __post_init__(self) -> None:
         if self.members is not None and (self.lora is None or self.members < 1):
             raise ValueError("members stand for stacked adapters: they need a LoraConfig, and at least one member")
+        for name, value, known in (("compute", self.compute, Compute), ("remat", self.remat, Remat)):
+            if value not in get_args(known):
+                raise ValueError(f"{name} = {value!r}: must be one of {', '.join(get_args(known))}")
 
     def init(self, key: PRNGKeyArray) -> PyTree:
         """Fresh weights, normal with the configuration's `initializer_range`; norms are the identity."""
@@ -62,9 +66,7 @@ class LanguageModel:
         count = self.config.num_hidden_layers // self.config.period
         layers = {}
         for i, (kind, layer_key) in enumerate(zip(self.config.kinds, layer_keys, strict=True)):
-            layers[str(i)] = jax.vmap(lambda k, kind=kind: _pure(self._block(kind, rngs=nnx.Rngs(k))))(
-                jax.random.split(layer_key, count)
-            )
+            layers[str(i)] = jax.vmap(functools.partial(self._fresh, kind))(jax.random.split(layer_key, count))
         frame = _pure(self._frame(nnx.Rngs(frame_key)))
         std = self.config.initializer_range
         table = frame["embed_tokens"].pop("embedding")
@@ -162,6 +164,9 @@ class LanguageModel:
             return x, None if memory is None else tuple(found)
 
         return jax.lax.scan(_rematerialised(period, self.remat), x, (params, memory))
+
+    def _fresh(self, kind: LayerType, key: PRNGKeyArray) -> PyTree:
+        return _pure(self._block(kind, nnx.Rngs(key)))
 
     def _block(self, kind: LayerType, rngs: nnx.Rngs, fused: bool = False) -> nnx.Module:
         build = Build(self.config.initializer_range, self.lora, fused, rngs)
