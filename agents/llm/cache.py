@@ -44,7 +44,8 @@ def empty(model: LanguageModel, rows: int, slots: int, dtype: str | None = None)
         raise ValueError(f"a cache of {rows} rows and {slots} slots: must be at least 1 each")
     memory = tuple(_empty_layer(model, kind, rows, slots, dtype or model.compute) for kind in model.config.layer_types)
     zero = jnp.zeros((), jnp.int32)
-    return Cache(memory, jnp.full((rows, slots), HOLE, jnp.int32), jnp.zeros(rows, jnp.int32), zero, jnp.zeros((), bool))
+    positions = jnp.full((rows, slots), HOLE, jnp.int32)
+    return Cache(memory, positions, jnp.zeros(rows, jnp.int32), zero, jnp.zeros((), bool))
 
 
 def _empty_layer(model: LanguageModel, kind: str, rows: int, slots: int, dtype: str) -> PyTree:
@@ -71,6 +72,7 @@ def read(
 
     def layers(x, around):
         x, found = model.through(params, x, around, stacked)
+        assert found is not None
         per_layer = [
             jax.tree.map(lambda leaf, at=i // period: leaf[at], found[i % period])
             for i in range(model.config.num_hidden_layers)
@@ -113,7 +115,6 @@ def _read(model, params, cache, tokens, counts, layers):
     written = jnp.where(fits, written, cache.positions)
     around = span(model.config, positions, valid, written, slot)
     x, memory = layers(model.embed(params, tokens), around)
-    memory = jax.tree.map(lambda new, old: jnp.where(fits, new, old), memory, cache.memory) if length > 1 else memory
     last = jnp.take_along_axis(x, jnp.maximum(counts - 1, 0)[:, None, None], axis=1)[:, 0]
     cache = Cache(memory, written, cache.lengths + counts, cache.used + jnp.max(counts), cache.full | ~fits)
     return cache, model.normalised(params, last)

@@ -75,20 +75,30 @@ class ModelConfig:
 
     def _rules(self) -> list[tuple[bool, str]]:
         sizes = ("vocab_size", "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads")
-        sizes += ("head_dim", "max_position_embeddings")
+        sizes += ("head_dim", "max_position_embeddings", *(() if self.sliding_window is None else ("sliding_window",)))
         values = {name: getattr(self, name) for name in sizes}
-        sliding, linear = "sliding_attention" in self.layer_types, "linear_attention" in self.layer_types
-        unknown = sorted(set(self.layer_types) - set(get_args(LayerType)))
+        wrong = [(not _whole(v) or v < 1, f"{n} = {v!r} must be a whole number, at least 1") for n, v in values.items()]
+        # The rules after these divide by sizes.
+        return wrong if any(broken for broken, _ in wrong) else [*self._layer_rules(), *self._other_rules()]
+
+    def _layer_rules(self) -> list[tuple[bool, str]]:
+        kinds = set(self.layer_types)
+        unknown = sorted(repr(kind) for kind in kinds - set(get_args(LayerType)))
+        unturned = sorted(kinds - {kind for kind, _ in self.ropes} - {"linear_attention"})
         return [
-            *(
-                (not isinstance(v, int) or v < 1, f"{n} = {v!r} must be a whole number, at least 1")
-                for n, v in values.items()
-            ),
-            (not self.layer_types, "num_hidden_layers = 0 must be at least 1"),
+            (not self.layer_types, "num_hidden_layers must be at least 1"),
             (
                 bool(unknown),
                 f"layer types {', '.join(unknown)} are unknown; known are {', '.join(get_args(LayerType))}",
             ),
+            ("sliding_attention" in kinds and self.sliding_window is None, "sliding layers need a sliding_window"),
+            ("linear_attention" in kinds and self.delta_net is None, "layers of linear attention need their sizes"),
+            (bool(unturned), f"layers of {', '.join(unturned)} need a rope"),
+        ]
+
+    def _other_rules(self) -> list[tuple[bool, str]]:
+        turning = [int(self.head_dim * rope.partial_rotary_factor) for _, rope in self.ropes]
+        return [
             (
                 bool(self.num_attention_heads % self.num_key_value_heads),
                 f"num_attention_heads = {self.num_attention_heads} must be a multiple of "
@@ -96,11 +106,15 @@ class ModelConfig:
             ),
             (self.head_dim % 2 == 1, f"head_dim = {self.head_dim} must be even"),
             (
+                any(size < 2 or size % 2 for size in turning),
+                f"head_dim = {self.head_dim}: the part that turns, {turning}, must be even, at least 2",
+            ),
+            (
                 self.hidden_act not in get_args(Activation),
                 f"hidden_act = {self.hidden_act!r} is not one of {', '.join(get_args(Activation))}",
             ),
-            (sliding and (self.sliding_window or 0) < 1, f"sliding_window = {self.sliding_window} must be at least 1"),
-            (linear and self.delta_net is None, "layers of linear attention need their sizes"),
+            (not self.rms_norm_eps > 0, f"rms_norm_eps = {self.rms_norm_eps} must be positive"),
+            (not self.initializer_range > 0, f"initializer_range = {self.initializer_range} must be positive"),
         ]
 
     @property
@@ -144,8 +158,17 @@ def from_hugging_face(raw: dict[str, Any]) -> ModelConfig:
 
 
 def to_hugging_face(config: ModelConfig) -> dict[str, Any]:
-    """A config.json from which transformers builds the same model."""
-    return registry.load(FAMILIES, config.family).unparse(config)
+    """A config.json from which transformers builds the same model.
+
+    Raises:
+        ValueError: a config.json of the family cannot say what `config` does.
+    """
+    raw = registry.load(FAMILIES, config.family).unparse(config)
+    read = from_hugging_face(raw)
+    lost = [name for name, value in vars(config).items() if getattr(read, name) != value]
+    if lost:
+        raise ValueError(f"a config.json of a {config.family} model cannot hold this {', '.join(lost)}")
+    return raw
 
 
 #: Fields without an effect on what a loaded model computes: names, versions, what generation or training would do.
@@ -201,8 +224,14 @@ class Fields:
 
     def number(self, name: str, default: Any = _MISSING) -> Any:
         value = self.take(name, default)
-        if isinstance(value, bool) or not (value is None or isinstance(value, int | float)) or value != value:
+        if value is not None and not _number(value):
             raise ValueError(f"config.json: {name} = {value!r} must be a number")
+        return value
+
+    def whole(self, name: str, default: Any = _MISSING) -> Any:
+        value = self.take(name, default)
+        if value is not None and not _whole(value):
+            raise ValueError(f"config.json: {name} = {value!r} must be a whole number")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
@@ -218,8 +247,31 @@ class Fields:
             raise ValueError(f"config.json: {name} = {value!r} is not supported for {self.family}")
 
     def ids(self, name: str) -> tuple[int, ...]:
-        value = self.take(name, ())
-        return (value,) if isinstance(value, int) else tuple(value)
+        value = self.take(name, [])
+        ids = value if isinstance(value, list | tuple) else [value]
+        if not all(_whole(i) for i in ids):
+            raise ValueError(f"config.json: {name} = {value!r} must be a token's number, or a list of such")
+        return tuple(ids)
+
+    def layer_types(self, count: int, default: list[LayerType]) -> tuple[LayerType, ...]:
+        """The kinds of `count` layers."""
+        named = self.take("layer_types", default)
+        if not isinstance(named, list | tuple) or len(named) != count or not all(isinstance(k, str) for k in named):
+            raise ValueError(f"config.json: layer_types = {named!r} must list the num_hidden_layers = {count} layers")
+        return tuple(named)
+
+    def depth(self) -> int:
+        """Number of layers."""
+        count = self.whole("num_hidden_layers")
+        if count < 1:
+            raise ValueError(f"config.json: num_hidden_layers = {count} must be at least 1")
+        return count
+
+    def dictionary(self, name: str) -> dict[str, Any]:
+        value = self.raw.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise ValueError(f"config.json: {name} = {value!r} must be a dictionary")
+        return dict(value or {})
 
     def rope(self, default_theta: float, kind: str | None = None, partial: float | None = None) -> RopeConfig:
         """The rope of layers of a kind: today's form is `rope_parameters`, the older `rope_theta` and `rope_scaling`.
@@ -227,19 +279,19 @@ class Fields:
         Args:
             partial: the share of a head's numbers that turn where none is given.
         """
-        found = self.raw.get("rope_parameters") or {}
-        by_kind = any(isinstance(value, dict) for value in found.values())
-        found = dict((found.get(kind) or {}) if by_kind else found)
-        older = dict(self.raw.get("rope_scaling") or {})
-        if "type" in older:
-            older.setdefault("rope_type", older.pop("type"))
+        found = self.dictionary("rope_parameters")
+        if kind is not None and any(isinstance(value, dict) for value in found.values()):
+            strange = sorted(set(found) - set(get_args(LayerType)))
+            if strange:
+                raise ValueError(f"config.json: rope_parameters of {', '.join(strange)}: no such kind of layer")
+            found = dict(found.get(kind) or {})
+        older = self.dictionary("rope_scaling")
         if kind != "sliding_attention":
             found = older | found
-        found.setdefault("rope_theta", self.raw.get("rope_theta") or default_theta)
-        found_partial = self.raw.get("partial_rotary_factor")
-        partial = partial if found_partial is None else found_partial
-        if partial is not None:
-            found.setdefault("partial_rotary_factor", partial)
+        found.setdefault("rope_type", found.pop("type", None))
+        for name, default in (("rope_theta", default_theta), ("partial_rotary_factor", partial)):
+            outside = self.raw.get(name)
+            found.setdefault(name, default if outside is None else outside)
         # Sections of an image's axes: a text has one position for all of them.
         for name in ("type", "mrope_section", "mrope_interleaved"):
             found.pop(name, None)
@@ -258,24 +310,34 @@ class Fields:
             raise ValueError(f"config.json of a {self.family} model sets what is not supported: {listed}")
 
 
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    return _whole(value) or (isinstance(value, float) and math.isfinite(value))
+
+
 def common(fields: Fields, **others: Any) -> dict[str, Any]:
     """The fields that every family has, read alike; `others` are added or stand in."""
-    heads, width = fields.number("num_attention_heads"), fields.number("hidden_size")
+    heads, width = fields.whole("num_attention_heads"), fields.whole("hidden_size")
+    if heads < 1:
+        raise ValueError(f"config.json: num_attention_heads = {heads} must be at least 1")
     found = {
         "family": fields.family,
-        "vocab_size": fields.number("vocab_size"),
+        "vocab_size": fields.whole("vocab_size"),
         "hidden_size": width,
-        "intermediate_size": fields.number("intermediate_size"),
+        "intermediate_size": fields.whole("intermediate_size"),
         "num_attention_heads": heads,
-        "num_key_value_heads": fields.number("num_key_value_heads", heads),
-        "head_dim": fields.number("head_dim", width // heads),
-        "max_position_embeddings": fields.number("max_position_embeddings"),
+        "num_key_value_heads": fields.whole("num_key_value_heads", heads),
+        "head_dim": fields.whole("head_dim", width // heads),
+        "max_position_embeddings": fields.whole("max_position_embeddings"),
         "rms_norm_eps": fields.number("rms_norm_eps", 1e-6),
         "hidden_act": fields.take("hidden_act", "silu"),
         "initializer_range": fields.number("initializer_range", 0.02),
-        "bos_token_id": fields.number("bos_token_id", None),
+        "bos_token_id": fields.whole("bos_token_id", None),
         "eos_token_id": fields.ids("eos_token_id"),
-        "pad_token_id": fields.number("pad_token_id", None),
+        "pad_token_id": fields.whole("pad_token_id", None),
     }
     return found | others
 
@@ -297,14 +359,11 @@ def flat_rope(config: ModelConfig) -> dict[str, Any]:
 
 def sliding_layers(fields: Fields, layers: int) -> tuple[tuple[LayerType, ...], int | None]:
     """Qwen's rule: from layer `max_window_layers` on attention slides, where sliding is on at all."""
-    window, sliding = fields.number("sliding_window", None), fields.flag("use_sliding_window")
-    first = fields.number("max_window_layers", 28)
-    named = fields.take("layer_types", None)
-    if named is not None:
-        return tuple(named), window if sliding else None
+    window, sliding = fields.whole("sliding_window", None), fields.flag("use_sliding_window")
+    first = fields.whole("max_window_layers", 28)
     on = sliding and window is not None
-    kinds = tuple("sliding_attention" if on and i >= first else "full_attention" for i in range(layers))
-    return kinds, window if on else None
+    by_rule: list[LayerType] = ["sliding_attention" if on and i >= first else "full_attention" for i in range(layers)]
+    return fields.layer_types(layers, by_rule), window if on else None
 
 
 def check_length(config: ModelConfig, length: int) -> None:
@@ -313,5 +372,5 @@ def check_length(config: ModelConfig, length: int) -> None:
     Raises:
         ValueError: `length` tokens do not fit.
     """
-    if not 0 < length <= config.max_position_embeddings or math.isnan(length):
+    if not 0 < length <= config.max_position_embeddings:
         raise ValueError(f"a context of {length} tokens does not fit: the model has {config.max_position_embeddings}")

@@ -47,7 +47,9 @@ def listen(
     """Read the first `counts` of each row's tokens; rows that read none keep what they would say next."""
     cache, hidden = caches.read(model, params, speaker.cache, tokens, counts)
     logits = model.predict(params, hidden)
-    return Speaker(cache, jnp.where((counts > 0)[:, None] & ~cache.full, logits, speaker.logits))
+    # Not `counts > 0`: what does not fit is not read.
+    heard = cache.lengths > speaker.cache.lengths
+    return Speaker(cache, jnp.where(heard[:, None], logits, speaker.logits))
 
 
 def speak(
@@ -69,10 +71,15 @@ def speak(
         stops: tokens that end a turn; they belong to it.
         limit: N, the most tokens that any row may write.
         budgets: the most for each row; rows with 0 write nothing.
+
+    Raises:
+        ValueError: `limit` is below 1.
     """
+    if limit < 1:
+        raise ValueError(f"limit = {limit}: a turn has room for at least 1 token")
     rows, slots = speaker.cache.positions.shape
     nothing = jnp.zeros((rows, limit))
-    budgets = jnp.full(rows, limit) if budgets is None else jnp.minimum(budgets, limit)
+    budgets = jnp.full(rows, limit, jnp.int32) if budgets is None else jnp.minimum(budgets, limit)
     turn = Turn(nothing.astype(jnp.int32), nothing, nothing, jnp.zeros(rows, jnp.int32), jnp.zeros(rows, bool))
 
     def unfinished(carry):

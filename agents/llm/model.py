@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from jaxscope.agents.llm.span import Span, span
 from jaxscope.types import PyTree
 
 Remat = Literal["none", "products", "layers"]
+Compute = Literal["float32", "bfloat16"]
 
 
 class Frame(nnx.Module):
@@ -47,16 +48,19 @@ class LanguageModel:
     """Low-rank adapters beside the weights."""
     members: int | None = None
     """Adapters are a population, stacked on a leading axis; rows come in as many blocks of equal size."""
-    compute: Literal["float32", "bfloat16"] = "float32"
+    compute: Compute = "float32"
     """Precision of activations and products; weights are cast to it where they are used."""
     remat: Remat = "none"
-    """What the backward pass computes anew: `layers`: all but each layer's input; `products`: all but matrix products."""
+    """What the backward pass computes anew: all but each layer's input, or but matrix products too."""
 
     def __post_init__(self) -> None:
         if self.members is not None and (self.lora is None or self.members < 1):
             raise ValueError("members stand for stacked adapters: they need a LoraConfig, and at least one member")
         if self.lora is not None and self.lora.targets != ALL_LINEAR:
             self.lora.check(linear_layers(self.config))
+        for name, value, known in (("compute", self.compute, Compute), ("remat", self.remat, Remat)):
+            if value not in get_args(known):
+                raise ValueError(f"{name} = {value!r}: must be one of {', '.join(get_args(known))}")
 
     def init(self, key: PRNGKeyArray) -> PyTree:
         """Fresh weights, normal with the configuration's `initializer_range`; norms are the identity.

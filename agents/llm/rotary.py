@@ -45,24 +45,48 @@ class RopeConfig:
     def __post_init__(self) -> None:
         if self.rope_type not in get_args(Scaling):
             raise ValueError(f"rope_type = {self.rope_type!r}: must be one of {', '.join(get_args(Scaling))}")
-        needed = {
-            "default": (),
-            "linear": ("factor",),
-            "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
-            "yarn": ("original_max_position_embeddings",),
-        }[self.rope_type]
-        absent = [name for name in needed if getattr(self, name) is None]
+        if not isinstance(self.truncate, bool):
+            raise ValueError(f"rope truncate = {self.truncate!r}: must be true or false")
+        needed, others = _FIELDS[self.rope_type]
+        numbers = {name: value for name, value in vars(self).items() if name not in ("rope_type", "truncate")}
+        absent = [name for name in needed if numbers[name] is None]
         if absent:
             raise ValueError(f"rope_type = {self.rope_type!r} needs {', '.join(absent)}")
-        if not 0 < self.partial_rotary_factor <= 1:
+        used = ("rope_theta", "partial_rotary_factor", *needed, *others)
+        unused = [name for name, value in numbers.items() if name not in used and value is not None]
+        unused += [] if self.truncate or "truncate" in others else ["truncate"]
+        if unused:
+            raise ValueError(f"rope_type = {self.rope_type!r} does not use {', '.join(unused)}")
+        for name, value in numbers.items():
+            if value is not None and not (_is_number(value) and value > 0):
+                raise ValueError(f"rope {name} = {value!r}: must be a positive number")
+        if self.partial_rotary_factor > 1:
             raise ValueError(f"partial_rotary_factor = {self.partial_rotary_factor}: must be above 0, at most 1")
-        if not self.rope_theta > 0:
-            raise ValueError(f"rope_theta = {self.rope_theta}: must be positive")
+        if self.rope_theta <= 1:
+            raise ValueError(f"rope_theta = {self.rope_theta}: must be above 1")
+        if self.low_freq_factor and self.high_freq_factor and self.low_freq_factor >= self.high_freq_factor:
+            raise ValueError(f"low_freq_factor = {self.low_freq_factor} must be below {self.high_freq_factor = }")
 
     def to_hugging_face(self) -> dict[str, Any]:
         """The fields that are set."""
         fields = {name: value for name, value in vars(self).items() if value is not None}
         return {name: value for name, value in fields.items() if not (name == "truncate" and value)}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+#: What each rule needs, and what else it uses.
+_FIELDS: dict[Scaling, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "default": ((), ()),
+    "linear": (("factor",), ()),
+    "llama3": (("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"), ()),
+    "yarn": (
+        ("original_max_position_embeddings",),
+        ("factor", "beta_fast", "beta_slow", "attention_factor", "mscale", "mscale_all_dim", "truncate"),
+    ),
+}
 
 
 class Rotation(NamedTuple):
@@ -104,20 +128,21 @@ def frequencies(config: RopeConfig, head_dim: int, max_positions: int) -> tuple[
 
 def _llama3(config: RopeConfig, plain: np.ndarray) -> np.ndarray:
     """Long waves are stretched, short ones stay, those in between are blended."""
-    assert config.factor and config.low_freq_factor and config.high_freq_factor
-    assert config.original_max_position_embeddings
-    old = config.original_max_position_embeddings
+    old, low, high = config.original_max_position_embeddings, config.low_freq_factor, config.high_freq_factor
+    assert old is not None
+    assert low is not None
+    assert high is not None
     waves = 2 * math.pi / plain
-    blend = (old / waves - config.low_freq_factor) / (config.high_freq_factor - config.low_freq_factor)
+    blend = (old / waves - low) / (high - low)
     between = (1 - blend) * plain / config.factor + blend * plain
-    long, short = waves > old / config.low_freq_factor, waves < old / config.high_freq_factor
+    long, short = waves > old / low, waves < old / high
     return np.where(long, plain / config.factor, np.where(short, plain, between)).astype(np.float32)
 
 
 def _yarn(config: RopeConfig, plain: np.ndarray, size: int, max_positions: int) -> tuple[np.ndarray, float]:
     """YaRN (Peng et al., 2023): stretched by how often a wave turns within the old context; attention is scaled."""
     old = config.original_max_position_embeddings
-    assert old
+    assert old is not None
     factor = config.factor or max_positions / old
 
     def dimension(turns: float) -> float:

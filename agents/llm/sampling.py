@@ -19,7 +19,7 @@ class Sampling:
     top_k: int | None = None
     """Keep the k likeliest tokens, and those that tie with the last of them."""
     top_p: float = 1.0
-    """Keep the fewest likeliest tokens that together have at least this probability."""
+    """Keep the fewest likeliest tokens that together have this probability, and those that tie with the last."""
     min_p: float = 0.0
     """Keep tokens with at least this share of the likeliest one's probability."""
 
@@ -50,8 +50,10 @@ def draw(key: PRNGKeyArray, logits: Float[Array, "B V"], sampling: Sampling) -> 
     if sampling.temperature == 0:
         token = jnp.argmax(logits, axis=-1)
         return Draw(token, jnp.zeros(token.shape), _at(raw, token))
-    kept = restrict(logits / sampling.temperature, sampling)
-    token = _inverse(jax.random.uniform(key, logits.shape[:1]), jax.nn.softmax(kept, axis=-1))
+    # The best logit becomes 0, as a low temperature could make it overflow.
+    best = jnp.max(logits, axis=-1, keepdims=True)
+    kept = restrict((logits - best) / sampling.temperature, sampling)
+    token = inverse(jax.random.uniform(key, logits.shape[:1]), jax.nn.softmax(kept, axis=-1))
     return Draw(token, _at(kept, token) - jax.nn.logsumexp(kept, axis=-1), _at(raw, token))
 
 
@@ -71,13 +73,21 @@ def restrict(logits: Float[Array, "B V"], sampling: Sampling) -> Float[Array, "B
     return logits
 
 
-def _inverse(uniform: Float[Array, " B"], probabilities: Float[Array, "B V"]) -> Int[Array, " B"]:
-    """The first token whose cumulative probability exceeds a uniform number: one random number a row, not V."""
+def inverse(uniform: Float[Array, " B"], probabilities: Float[Array, "B V"]) -> Int[Array, " B"]:
+    """The first token, among those possible, whose cumulative probability exceeds a number that is uniform in [0, 1).
+
+    It takes one random number a row, not V.
+    """
+    # Sums are taken in an order that suits the machine: those of two neighbours may differ although the second token
+    # has probability 0, and the last need not be the largest.
+    possible = probabilities > 0
     cumulative = jnp.cumsum(probabilities, axis=-1)
-    total = cumulative[:, -1:]
+    total = jnp.max(jnp.where(possible, cumulative, 0.0), axis=-1, keepdims=True)
     # Rounding could bring the product up to the total, which no token exceeds.
     threshold = jnp.minimum(uniform[:, None] * total, jnp.nextafter(total, jnp.zeros_like(total)))
-    return jnp.sum(cumulative <= threshold, axis=-1)
+    size = probabilities.shape[-1]
+    exceeding = jnp.where(possible & (cumulative > threshold), jnp.arange(size)[None], size)
+    return jnp.min(exceeding, axis=-1)
 
 
 def _at(values: Float[Array, "B V"], token: Int[Array, " B"]) -> Float[Array, " B"]:

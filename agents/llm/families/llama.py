@@ -15,7 +15,7 @@ from jaxscope.agents.llm.norm import RMSNorm
 
 def parse(fields: Fields) -> ModelConfig:
     fields.must_be("rope_interleaved", False)
-    layers = fields.number("num_hidden_layers")
+    layers = fields.depth()
     return ModelConfig(
         **common(fields),
         layer_types=("full_attention",) * layers,

@@ -16,17 +16,13 @@ _THETA = 500000.0
 
 
 def parse(fields: Fields) -> ModelConfig:
-    layers = fields.number("num_hidden_layers")
-    kinds = fields.take(
-        "layer_types", ["full_attention" if (i + 1) % 4 == 0 else "sliding_attention" for i in range(layers)]
-    )
-    found = common(fields)
-    found["rms_norm_eps"] = fields.raw.get("rms_norm_eps", 1e-5)
+    layers = fields.depth()
+    by_rule: list[LayerType] = ["full_attention" if i % 4 == 3 else "sliding_attention" for i in range(layers)]
     return ModelConfig(
-        **found,
-        layer_types=tuple(kinds),
+        **common(fields, rms_norm_eps=fields.number("rms_norm_eps", 1e-5)),
+        layer_types=fields.layer_types(layers, by_rule),
         ropes=tuple((kind, fields.rope(_THETA, kind)) for kind in ("full_attention", "sliding_attention")),
-        sliding_window=fields.number("sliding_window", None),
+        sliding_window=fields.whole("sliding_window", 4096),
         tie_word_embeddings=fields.flag("tie_word_embeddings"),
         attention_bias=fields.flag("attention_bias"),
     )

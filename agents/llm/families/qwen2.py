@@ -22,10 +22,11 @@ from jaxscope.agents.llm.norm import RMSNorm
 
 
 def parse(fields: Fields) -> ModelConfig:
-    kinds, window = sliding_layers(fields, fields.number("num_hidden_layers"))
+    fields.must_be("use_mrope", False)
+    kinds, window = sliding_layers(fields, fields.depth())
     rope = fields.rope(10000.0)
     return ModelConfig(
-        **common(fields),
+        **common(fields, num_key_value_heads=fields.whole("num_key_value_heads")),
         layer_types=kinds,
         ropes=(("full_attention", rope), ("sliding_attention", rope)),
         sliding_window=window,

@@ -22,10 +22,12 @@ from jaxscope.agents.llm.norm import RMSNorm
 
 
 def parse(fields: Fields) -> ModelConfig:
-    kinds, window = sliding_layers(fields, fields.number("num_hidden_layers"))
+    kinds, window = sliding_layers(fields, fields.depth())
     rope = fields.rope(10000.0)
     return ModelConfig(
-        **common(fields, head_dim=fields.number("head_dim", 128)),
+        **common(
+            fields, head_dim=fields.whole("head_dim", 128), num_key_value_heads=fields.whole("num_key_value_heads")
+        ),
         layer_types=kinds,
         ropes=(("full_attention", rope), ("sliding_attention", rope)),
         sliding_window=window,
