@@ -41,7 +41,6 @@ def trained(method, devices, seeds, env, iterations=3):
     ("method", "seeds", "env"),
     [
         ("self-play", 1, "matching/4-8r"),
-        ("self-play", 2, "matching/4-8r"),
         ("popplay", 1, "pmr"),
         ("popplay", 2, "matching/4-8r"),
     ],
