@@ -1,3 +1,4 @@
+import itertools
 from pathlib import Path
 
 import jax
@@ -97,10 +98,22 @@ def test_recording_refuses_bad_input(tmp_path):
         record_gif(env, panel, [0, 0], jax.random.key(0), tmp_path / "x.gif", max_frames=1)
 
 
+CONFIG = self_play.Config(PPOConfig(frames=16, num_envs=4, num_steps=4, minibatches=1, network=NetworkConfig(4)))
+
+
+@pytest.mark.parametrize("env", ["pmr", "predator_prey"])
+def test_a_run_among_moving_points_is_recorded(env, tmp_path):
+    train(RunSettings("self-play", env, CONFIG, seeds=1, snapshots=0), tmp_path / "run")
+    (written,) = record_run(tmp_path / "run", ["teammate-biased"], jax.random.key(0))
+    frames, _, words = opened(written)
+    assert words.startswith("run:0 in seat 0, teammate-biased in seat 1: return ")
+    assert len(frames) > 10
+    assert all((a != b).any() for a, b in itertools.pairwise(frames))
+
+
 def test_a_run_is_recorded_with_each_partner(tmp_path):
-    config = self_play.Config(PPOConfig(frames=16, num_envs=4, num_steps=4, minibatches=1, network=NetworkConfig(4)))
     folder = tmp_path / "run"
-    train(RunSettings("self-play", "lbf/5x5-2p-1f?max_steps=6", config, seeds=2), folder)
+    train(RunSettings("self-play", "lbf/5x5-2p-1f?max_steps=6", CONFIG, seeds=2), folder)
     written = record_run(folder, ["stay", "closest-food"], jax.random.key(0))
     assert written == [folder / "recordings" / f"with-{name}.gif" for name in ("stay", "closest-food")]
     for path, name in zip(written, ("stay", "closest-food"), strict=True):

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from jaxscope.agents.actor_critic import NetworkConfig
+from jaxscope.casting import Partnering
+from jaxscope.ppo import PPOConfig
+from jaxscope.runs import RunSettings, train
 from jaxscope.runs.interrupt import HeldInterrupt
+from jaxscope.zsc import popplay
 from tests.tiny_runs import CALLS, ITERATIONS, assert_same_run, copied, finished, jaxscope, newest, run, train_words
 
 # Runs the command line in a process that ends itself at a chosen moment.
@@ -94,6 +99,35 @@ def test_killed_run_resumes_bit_for_bit(method, moment, count, tmp_path):
     resumed = jaxscope("train", method, "--resume", folder)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_run(folder, finished(method))
+
+
+def test_statistics_and_real_numbers_resume_bit_for_bit(tmp_path):
+    """Of observations and of rewards, in a game of moving points; the sizes are those of the other runs."""
+    ppo = PPOConfig(
+        frames=280, num_envs=8, num_steps=5, minibatches=2, epochs=2, network=NetworkConfig(8, normalise=True)
+    )
+    settings = RunSettings(
+        "popplay",
+        "pmr",
+        popplay.Config(ppo, Partnering(block_size=4)),
+        seeds=1,
+        partners=("stay", "random"),
+        iterations_per_call=2,
+        checkpoint_seconds=0,
+    )
+
+    def end(progress):
+        if progress.iteration == 4:
+            raise KeyboardInterrupt
+
+    learners = train(settings, tmp_path / "whole")
+    assert (learners.params["normaliser"]["count"] == 280).all()
+    assert (learners.reward_scale.count == 280).all()
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, tmp_path / "run", end)
+    assert newest(tmp_path / "run")[0] == 2
+    train(settings, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
 
 
 def test_interrupt_in_the_middle_of_a_call_leaves_a_checkpoint_of_its_end(tmp_path):
