@@ -176,6 +176,12 @@ def test_the_end_that_was_sampled_stands_for_that_of_the_template():
     )
 
 
+def test_the_end_is_no_part_of_the_text_even_if_it_is_no_control_token():
+    (end,) = tokenizer().encode("</think>")
+    one = FastTokenizer(backend(), named_tokens=NAMED, end_of_turn_ids=[end], chat_template=CHATML)
+    assert start(one, [USER]).append_generated([*one.encode("yes"), end]).messages[1]["content"] == "yes"
+
+
 def test_generation_stops_at_the_end_that_the_template_writes_as_well():
     one = with_template(CHATML, ends=("<|eot|>",))
     assert start(one, [USER]).stop_ids == (one.control_tokens["<|eot|>"], one.control_tokens["<|im_end|>"])

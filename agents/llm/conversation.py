@@ -210,8 +210,6 @@ class Conversation:
                 text = self._text(everything[:count])
             except ValueError:  # refused only because the rest is missing
                 break
-            if not (text.startswith(done) and whole.startswith(text)):
-                break
             pieces.append((str(message["role"]), text[len(done) :]))
             done = text
         if len(pieces) == len(messages) - 1:
@@ -227,7 +225,7 @@ class Conversation:
         text = self._text(self.messages, add_generation_prompt=True)
         ids = tuple(encode_marked(self._new(text), self.tokenizer))
         header = [Segment("assistant", ids)] if ids else []
-        return dataclasses.replace(self, segments=(*self.segments, *header), _given=text, _ended=False)
+        return dataclasses.replace(self, segments=(*self.segments, *header))
 
     def _text(self, messages: Sequence[Message], **options: Any) -> str:
         """The rendering of a chat, from behind the last generated turn on."""
