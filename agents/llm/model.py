@@ -50,7 +50,7 @@ class LanguageModel:
     compute: Literal["float32", "bfloat16"] = "float32"
     """Precision of activations and products; weights are cast to it where they are used."""
     remat: Remat = "none"
-    """What the backward pass computes anew: `layers`: all but each layer's input; `products`: all but matrix products."""
+    """What the backward pass computes anew. `layers`: all but each layer's input; `products`: all but products."""
 
     def __post_init__(self) -> None:
         if self.members is not None and (self.lora is None or self.members < 1):
