@@ -42,25 +42,38 @@ def run(
         found = plan(planned, devices, rows, context, precision)
         count = parameters(planned)
         settings = {"rows": rows, "context": context, "rank": rank, "precision": precision}
-        records += [{"model": name, "parameters": count, "devices": devices, **settings, **_record(row)} for row in found]
+        shared = {"model": name, "parameters": count, "devices": devices, **settings}
+        records += [shared | _record(row) for row in found]
         what = "all weights" if rank is None else f"adapters of rank {rank}"
-        _print(f"{name}: {count / 1e9:.2f}e9 parameters in {precision}, {what} trained, {rows} x {context} tokens", found)
+        _print(
+            f"{name}: {count / 1e9:.2f}e9 parameters in {precision}, {what} trained, {rows} x {context} tokens", found
+        )
     return records
 
 
 def _record(row: Row) -> dict[str, Any]:
     memory = {f"{name}_bytes": size for name, size in row.memory._asdict().items()}
-    return {**row.layout._asdict(), **memory, "total_bytes": row.memory.total, "undivided": list(map(str, row.undivided))}
+    return {
+        **row.layout._asdict(),
+        **memory,
+        "total_bytes": row.memory.total,
+        "undivided": list(map(str, row.undivided)),
+    }
 
 
 def _print(title: str, rows: list[Row]) -> None:
-    table = Table(title=title + "; GiB on each device", title_justify="left")
-    for column in ("data", "fsdp", "tensor", "parameters", "gradients", "optimiser", "cache", "total", "not divided"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = Table(
+        title=f"{title}\nlayout is data x fsdp x tensor, figures are GiB on each device", title_justify="left"
+    )
+    for column in ("layout", "weights", "gradients", "optimiser", "cache", "total", "whole"):
+        table.add_column(column, justify="right")
     for row in rows:
         sizes = [f"{size / GIB:.2f}" for size in (*row.memory, row.memory.total)]
-        table.add_row(*map(str, row.layout), *sizes, str(len(row.undivided) or ""))
+        table.add_row(" x ".join(map(str, row.layout)), *sizes, str(len(row.undivided) or ""))
     console = Console()
     console.print(table)
-    for problem in dict.fromkeys(str(one) for row in rows for one in row.undivided):
-        console.print(f"  {problem}", highlight=False)
+    problems = list(dict.fromkeys(str(one) for row in rows for one in row.undivided))
+    if problems:
+        console.print("whole on every device, where it is not divided:")
+    for problem in problems:
+        console.print(f"  {problem}", highlight=False, soft_wrap=True)

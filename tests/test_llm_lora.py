@@ -1,6 +1,7 @@
 """Low-rank adapters: alone, merged, and a population of them over one frozen base."""
 
 import functools
+import operator
 from dataclasses import replace
 
 import jax
@@ -22,7 +23,7 @@ logits_of = jax.jit(LanguageModel.logits, static_argnums=0)
 close = functools.partial(np.testing.assert_allclose, atol=1e-5, rtol=1e-5)
 
 
-def one_model(family="qwen3", lora=EVERYWHERE, **others) -> LanguageModel:
+def one_model(family="qwen3", lora: LoraConfig | None = EVERYWHERE, **others) -> LanguageModel:
     return LanguageModel(tiny_config(family, **{"num_hidden_layers": 2} | others), lora)
 
 
@@ -142,7 +143,7 @@ def test_members_of_a_population_compute_what_each_does_alone():
         one, params = alone(model, base, adapters, member)
         mine = slice(member * ROWS, (member + 1) * ROWS)
         own, own_found = gradient(gather(adapters, member), one, tokens[mine], lengths[mine], weight[mine])
-        jax.tree.map(close, jax.tree.map(lambda leaf: leaf[mine], found), own_found)
+        jax.tree.map(close, jax.tree.map(operator.itemgetter(mine), found), own_found)
         close(logits[mine], logits_of(one, params, tokens[mine], lengths[mine]))
         jax.tree.map(functools.partial(close, atol=1e-4), gather(together, member), own)
     assert all(np.any(leaf) for leaf in jax.tree.leaves(together))

@@ -61,7 +61,7 @@ def test_every_parameter_matches_one_rule(family, fuse):
         rule = sharding.rule_for(sharding.name_of(path), rules)  # raises where it is not exactly one
         assert len(rule.axes) <= len(leaf.shape)
     # Every large matrix is divided by something.
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    for path, _ in jax.tree_util.tree_leaves_with_path(tree):
         name = sharding.name_of(path)
         if name.endswith("proj.weight") or path[0].key in ("embed_tokens", "lm_head"):
             assert any(sharding.rule_for(name, rules).axes), name

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from flax import nnx
 from jaxtyping import Array, Float
 
-
 #: As the targets of adapters: every linear layer but the head.
 ALL_LINEAR = ("all-linear",)
 

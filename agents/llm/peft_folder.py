@@ -30,12 +30,27 @@ _NAME = re.compile(r"base_model\.model\.(?:model\.)?(?:language_model\.)?layers\
 
 #: Fields that say where an adapter comes from or how it was trained, not what it computes.
 _NO_EFFECT = frozenset(
-    ["auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode", "lora_dropout"]
-    + ["init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "megatron_core"]
-    + ["qalora_group_size", "runtime_config", "exclude_modules", "ensure_weight_tying"]
+    {
+        "auto_mapping",
+        "peft_version",
+        "base_model_name_or_path",
+        "revision",
+        "inference_mode",
+        "lora_dropout",
+        "init_lora_weights",
+        "loftq_config",
+        "eva_config",
+        "corda_config",
+        "lora_ga_config",
+        "megatron_core",
+        "qalora_group_size",
+        "runtime_config",
+        "exclude_modules",
+        "ensure_weight_tying",
+    }
 )
 #: Fields that are read, here or from the tensors' names.
-_READ = frozenset(["peft_type", "task_type", "r", "lora_alpha", "use_rslora", "bias", "target_modules"])
+_READ = frozenset({"peft_type", "task_type", "r", "lora_alpha", "use_rslora", "bias", "target_modules"})
 
 
 def write(folder: str | Path, model: LanguageModel, adapters: PyTree, base_model: str = "") -> Path:
@@ -174,7 +189,9 @@ def _check_shapes(tensors: dict[tuple[tuple[str, ...], int], np.ndarray], expect
         raise ValueError(f"{TENSORS} has {len(strange)} tensors that the model has not, such as {_told(strange[0])}")
     for place, shape in wanted.items():
         if tensors[place].shape != shape:
-            raise ValueError(f"{TENSORS}: {_told(place)} has shape {tensors[place].shape}, where {shape} fits the model")
+            raise ValueError(
+                f"{TENSORS}: {_told(place)} has shape {tensors[place].shape}, where {shape} fits the model"
+            )
 
 
 def _told(place: tuple[tuple[str, ...], int]) -> str:
@@ -191,4 +208,3 @@ def _flat(tree: PyTree) -> dict[tuple[str, ...], Any]:
     """The leaves of adapters by the names that lead to them."""
     found = jax.tree_util.tree_leaves_with_path(tree)
     return {tuple(key.key for key in path): leaf for path, leaf in found if is_adapter(path)}
-

@@ -79,7 +79,7 @@ RULES: tuple[Rule, ...] = (
     *_row(r"layers\.self_attn\.o_proj", "num_attention_heads"),
     *_column(r"layers\.mlp\.(gate|up)_proj"),
     *_row(r"layers\.mlp\.down_proj"),
-    *_column(r"layers\.linear_attn\.in_proj_\w+", "delta_net.linear_num_key_heads"),
+    *_column(r"layers\.linear_attn\.in_proj(_\w+)?", "delta_net.linear_num_key_heads"),
     *_row(r"layers\.linear_attn\.out_proj", "delta_net.linear_num_value_heads"),
     Rule(r"layers\.linear_attn\.conv1d\.(weight|bias)"),
     Rule(r"layers\.linear_attn\.(A_log|dt_bias)"),
@@ -113,7 +113,9 @@ class Placement(NamedTuple):
     undivided: tuple[Undivided, ...]
 
     def shardings(self, mesh: Mesh) -> PyTree:
-        return jax.tree.map(lambda spec: NamedSharding(mesh, spec), self.specs, is_leaf=lambda leaf: isinstance(leaf, P))
+        return jax.tree.map(
+            lambda spec: NamedSharding(mesh, spec), self.specs, is_leaf=lambda leaf: isinstance(leaf, P)
+        )
 
     def put(self, tree: PyTree, mesh: Mesh) -> PyTree:
         """The arrays of `tree`, each where its spec says."""
@@ -209,7 +211,7 @@ def name_of(path: tuple[Any, ...]) -> str:
     keys = [str(key.key) for key in path if isinstance(key, jax.tree_util.DictKey)]
     start = next((i for i, key in enumerate(keys) if key in _ROOTS), 0)
     name = re.sub(r"^layers\.\d+\.", "layers.", ".".join(keys[start:]))
-    return re.sub(r"\.(qkv|gate_up)\.lora\.(\w+)\.(lora_[AB])$", r".\2.lora.\3", name)
+    return re.sub(r"\.(qkv|gate_up|in_proj)\.lora\.(\w+)\.(lora_[AB])$", r".\2.lora.\3", name)
 
 
 def rule_for(name: str, rules: tuple[Rule, ...]) -> Rule:
@@ -226,8 +228,7 @@ def _divided(name, shape, axes: list[Axis], sizes: Mapping[str, int], problems: 
     for dimension, (size, axis) in enumerate(zip(shape, axes, strict=True)):
         names = (axis,) if isinstance(axis, str) else axis or ()
         parts = math.prod(sizes[one] for one in names)
-        counts_heads = heads is not None and names == ("tensor",)
-        whole, unit = (heads, "heads") if counts_heads else (size, "")
+        whole, unit = (size, "") if heads is None or names != ("tensor",) else (heads, "heads")
         if whole % parts:
             problems.append(Undivided(name, dimension, whole, " x ".join(names), parts, unit))
             axis = None
