@@ -35,7 +35,7 @@ class Options:
     plan: bool = False
     """`llm`: measure nothing; compute what a model needs on each device, for every way to divide it."""
     model: str | None = None
-    """`--plan`: only this model, for example qwen3-4b-instruct-2507."""
+    """`--plan`: only this model, for example Qwen3-4B-Instruct-2507."""
     devices: int = 8
     """`--plan`: how many there are."""
     rows: int = 64
