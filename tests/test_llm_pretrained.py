@@ -58,10 +58,11 @@ def test_a_tokenizer_of_another_model_is_refused(tmp_path):
 
 
 def test_adapters_are_not_forgotten_silently(tmp_path):
-    tiny = llm.load("tiny", lora=LoraConfig(rank=2))
+    config = LoraConfig(rank=2)
+    tiny = llm.load("tiny", lora=config)
     with pytest.raises(ValueError, match="merge them"):
         llm.save(tmp_path / "model", tiny.model, tiny.params)
-    merged = lora.merge(tiny.params, tiny.model.lora.scale)
+    merged = lora.merge(tiny.params, config.scale)
     llm.save(tmp_path / "model", llm.load("tiny").model, merged)
 
 

@@ -1,5 +1,7 @@
 """Conversations driven from Python: the same as one pass over everything, in a bounded number of compilations."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,16 +18,21 @@ def tiny() -> llm.Pretrained:
     return llm.load("tiny")
 
 
+def programs(jitted: Any) -> int:
+    """How many it has been compiled into."""
+    return jitted._cache_size()
+
+
 def test_a_long_conversation_compiles_a_bounded_number_of_times(tiny):
     session = Session(tiny.model, tiny.params, rows=2, slots=900, sampling=Sampling(), stops=tiny.stops)
     rng, key = np.random.default_rng(0), jax.random.key(0)
-    before = sessions._listen._cache_size(), sessions._speak._cache_size()
+    before = programs(sessions._listen), programs(sessions._speak)
     for turn in range(20):
         lengths = rng.integers(0, 40, 2)
         session.listen([rng.integers(0, 250, length).tolist() for length in lengths])
         session.speak(jax.random.fold_in(key, turn), limit=int(rng.integers(1, 6)))
-    assert sessions._listen._cache_size() - before[0] <= len(sessions.BUCKETS)
-    assert sessions._speak._cache_size() - before[1] <= len(sessions.BUCKETS)
+    assert programs(sessions._listen) - before[0] <= len(sessions.BUCKETS)
+    assert programs(sessions._speak) - before[1] <= len(sessions.BUCKETS)
 
 
 def test_turns_on_one_cache_say_what_one_pass_over_everything_says(tiny):
