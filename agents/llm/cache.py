@@ -43,8 +43,8 @@ def empty(model: LanguageModel, rows: int, slots: int, dtype: str | None = None)
     if rows < 1 or slots < 1:
         raise ValueError(f"a cache of {rows} rows and {slots} slots: must be at least 1 each")
     memory = tuple(_empty_layer(model, kind, rows, slots, dtype or model.compute) for kind in model.config.layer_types)
-    zero = jnp.zeros((), jnp.int32)
-    return Cache(memory, jnp.full((rows, slots), HOLE, jnp.int32), jnp.zeros(rows, jnp.int32), zero, jnp.zeros((), bool))
+    zero, positions = jnp.zeros((), jnp.int32), jnp.full((rows, slots), HOLE, jnp.int32)
+    return Cache(memory, positions, jnp.zeros(rows, jnp.int32), zero, jnp.zeros((), bool))
 
 
 def _empty_layer(model: LanguageModel, kind: str, rows: int, slots: int, dtype: str) -> PyTree:
