@@ -199,9 +199,9 @@ def test_generated_tokens_are_those_of_transformers_and_log_probs_those_computed
         np.testing.assert_allclose(turn.raw_log_probs[row, :count], expected, atol=5e-4, rtol=0)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
-    length=st.integers(2, 200),
+    length=st.integers(1, 200),
     rows=st.integers(1, 3),
     key_heads=st.integers(1, 3),
     group=st.integers(1, 3),
@@ -224,7 +224,8 @@ def test_chunks_are_tokens_one_by_one(length, rows, key_heads, group, sizes, see
     read, after = jax.jit(delta_net.in_chunks)(query, key, value, decay, strength, state)
 
     def one(state, here):
-        read, state = delta_net.one_token(*here, state)
+        query, key, value, decay, strength = here
+        read, state = delta_net.one_token(query, key, value, decay, strength, state)
         return state, read
 
     along = tuple(jnp.swapaxes(leaf, 0, 1) for leaf in (query, key, value, decay, strength))
@@ -238,7 +239,9 @@ def test_memory_of_the_backward_pass_grows_with_tokens_not_their_square():
         shapes = [(1, length, 2, 8), (1, length, 2, 8), (1, length, 2, 8), (1, length, 2), (1, length, 2), (1, 2, 8, 8)]
         inputs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]
         gradient = jax.grad(lambda *inputs: jnp.sum(delta_net.in_chunks(*inputs)[0]), argnums=tuple(range(6)))
-        return jax.jit(gradient).lower(*inputs).compile().memory_analysis().temp_size_in_bytes
+        found = jax.jit(gradient).lower(*inputs).compile().memory_analysis()
+        assert found is not None
+        return found.temp_size_in_bytes
 
     assert needed(8192) < 2.2 * needed(4096)
 
@@ -346,7 +349,7 @@ def test_the_text_part_of_a_model_that_sees():
     assert from_hugging_face(to_hugging_face(config)) == config
     count = sum(leaf.size for leaf in jax.tree.leaves(LanguageModel(config).abstract()))
     with torch.device("meta"):
-        theirs = Qwen3_5ForCausalLM(AutoConfig.for_model(**LARGE["text_config"]))
+        theirs = AutoModelForCausalLM.from_config(AutoConfig.for_model(**LARGE["text_config"]))
     assert count == sum(parameter.numel() for parameter in theirs.parameters())
 
 

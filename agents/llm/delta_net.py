@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from einops import rearrange
 from flax import nnx
 from jaxtyping import Array, Float, Int
@@ -203,13 +204,49 @@ def _chunk(state: Float[Array, "B H k v"], here):
 
     system = _product("BKtk,BKsk->BKts", key, key)[:, :, None] * between * strength[..., None]
     wanted = (value - from_start * _product("BKtk,BKGkv->BKGtv", key, grouped)) * strength[..., None]
-    changes = jax.lax.linalg.triangular_solve(system, wanted, left_side=True, lower=True, unit_diagonal=True)
+    changes = _solved(jnp.tril(system, -1), wanted)
 
     weights = _product("BKtk,BKsk->BKts", query, key)[:, :, None] * between
     read = from_start * _product("BKtk,BKGkv->BKGtv", query, grouped)
     read += _product("BKGts,BKGsv->BKGtv", weights, changes)
     written = grouped * from_start[..., -1:, :] + _product("BKsk,BKGsv->BKGkv", key, to_end * changes)
     return written.reshape(state.shape), rearrange(read, "B K G c v -> B (K G) c v")
+
+
+def _solved(below: Float[Array, "*b c c"], wanted: Float[Array, "*b c v"]) -> Float[Array, "*b c v"]:
+    """`(I + below)^-1 wanted`, with `below` under the diagonal only.
+
+    By products of matrices: the solvers of LAPACK, one small system after another, stall on CPUs that are busy.
+    """
+    inverse = _inverse(jax.lax.stop_gradient(below))
+    return jax.lax.custom_linear_solve(
+        lambda x: x + _product("...ts,...sv->...tv", below, x),
+        wanted,
+        solve=lambda _, x: _product("...ts,...sv->...tv", inverse, x),
+        transpose_solve=lambda _, x: _product("...st,...sv->...tv", inverse, x),
+    )
+
+
+def _inverse(below: Float[Array, "*b c c"]) -> Float[Array, "*b c c"]:
+    """`(I + below)^-1`, from those of diagonal blocks of 1, 2, 4 ... rows.
+
+    Of two neighbours with inverses X and Z and a block Y under X and left of Z, together they have -Z Y X there.
+    """
+    size = below.shape[-1]
+    at = np.arange(size)
+
+    def joining(block: int):
+        pair, own = at // (2 * block), at // block
+        joins = (pair[:, None] == pair) & (own[:, None] != own)
+        return jnp.where(np.expand_dims(joins, tuple(range(below.ndim - 2))), below, 0.0)
+
+    inverse = jnp.eye(size).reshape((1,) * (below.ndim - 2) + (size, size)) - joining(1)
+    block = 2
+    while block < size:
+        right = _product("...ts,...sv->...tv", joining(block), inverse)
+        inverse -= _product("...ts,...sv->...tv", inverse, right)
+        block *= 2
+    return inverse
 
 
 def _product(form: str, a: Array, b: Array) -> Array:
