@@ -28,9 +28,9 @@ def one_model(family="qwen3", lora: LoraConfig | None = EVERYWHERE, **others) ->
 
 
 @functools.cache
-def population(family="qwen3"):
+def population():
     """A model of several members, the frozen weights, and random adapters of all members."""
-    model = replace(one_model(family), members=MEMBERS)
+    model = replace(one_model(), members=MEMBERS)
     return model, *split(with_random_adapters(drawn(model)))
 
 
@@ -138,14 +138,13 @@ def test_members_of_a_population_compute_what_each_does_alone():
     gradient = jax.jit(jax.grad(loss, has_aux=True), static_argnums=1)
     together, found = gradient(adapters, model, tokens, lengths, weight)
     assert jax.tree.structure(together) == jax.tree.structure(adapters)
-    logits = logits_of(model, join(base, adapters), tokens, lengths)
     for member in range(MEMBERS):
-        one, params = alone(model, base, adapters, member)
+        one, _ = alone(model, base, adapters, member)
         mine = slice(member * ROWS, (member + 1) * ROWS)
         own, own_found = gradient(gather(adapters, member), one, tokens[mine], lengths[mine], weight[mine])
         jax.tree.map(close, jax.tree.map(operator.itemgetter(mine), found), own_found)
-        close(logits[mine], logits_of(one, params, tokens[mine], lengths[mine]))
         jax.tree.map(functools.partial(close, atol=1e-4), gather(together, member), own)
+    # Of the weights there is none, of every adapter there is one.
     assert all(np.any(leaf) for leaf in jax.tree.leaves(together))
 
 
@@ -162,9 +161,8 @@ def test_a_member_for_each_row():
         logits_of(model, join(base, adapters), tokens, lengths)
 
 
-@pytest.mark.parametrize("family", ["qwen3", "olmo3"])
-def test_members_generate_what_each_does_alone(family):
-    model, base, adapters = population(family)
+def test_members_generate_what_each_does_alone():
+    model, base, adapters = population()
     tokens, counts = some_tokens(MEMBERS * ROWS, 6)
     generated = jax.jit(turn, static_argnums=0)
     heard, last, written = generated(model, join(base, adapters), tokens, counts)
@@ -180,9 +178,8 @@ def test_members_generate_what_each_does_alone(family):
     assert len(differing) > 1
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen3"])
-def test_fused_projections_keep_their_adapters_apart(family):
-    model = one_model(family)
+def test_fused_projections_keep_their_adapters_apart():
+    model = one_model("llama")  # with biases
     params = with_random_adapters(drawn(model))
     tokens, _ = some_tokens(2, 4)
     counts = jnp.asarray([4, 3])

@@ -26,11 +26,13 @@ OWN = {
     "olmo3": {"sliding_window": 5},
     "qwen2": {"head_dim": None},
     "qwen3": {},
+    # Sizes and an epsilon with which its gradients are not at the mercy of rounding: it normalises short vectors.
     "qwen3_5": {
+        "rms_norm_eps": 1e-2,
         "linear_num_key_heads": 2,
         "linear_num_value_heads": 4,
-        "linear_key_head_dim": 4,
-        "linear_value_head_dim": 4,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
     },
 }
 
