@@ -29,8 +29,8 @@ def test_self_play_meets_in_rendezvous(tmp_path):
 
 @pytest.mark.slow
 def test_popplay_beats_a_greedy_predator_with_held_out_partners(tmp_path):
-    """Games of 25 steps, in which whoever is late gets nothing, and rollouts large enough to learn of every prey: with
-    small ones the learner settles for one direction before it has seen what lies in the others."""
+    """The settings that `docs/environments.md` recommends: a limit of 25 steps is part of the task, and small rollouts
+    let the learner settle for one direction early, whatever prey stands there."""
     folder = tmp_path / "run"
     ppo = PPOConfig(frames=8_000_000, num_envs=1024, bootstrap_truncation=False, network=NetworkConfig(normalise=True))
     settings = RunSettings(
