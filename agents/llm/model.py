@@ -51,7 +51,7 @@ class LanguageModel:
     compute: Compute = "float32"
     """Precision of activations and products; weights are cast to it where they are used."""
     remat: Remat = "none"
-    """What the backward pass computes anew: all but each layer's input, or but matrix products too."""
+    """What the backward pass computes anew: nothing, all but matrix products, or all but each layer's input."""
 
     def __post_init__(self) -> None:
         if self.members is not None and (self.lora is None or self.members < 1):
