@@ -73,8 +73,7 @@ class Attention(nnx.Module):
         query, key = rotate(query, turn), rotate(key, turn)
         key, value = rearrange(key, "B T K h -> B K T h"), rearrange(value, "B T K h -> B K T h")
         if memory is not None:
-            assert span.slot is not None
-            memory = KeysValues(*(_written(*pair, span) for pair in zip(memory, (key, value), strict=True)))
+            memory = KeysValues(_written(memory.keys, key, span), _written(memory.values, value, span))
             key, value = memory
         mixed = attend(query, key.astype(query.dtype), value.astype(query.dtype), span.masks[self.kind])
         return self.o_proj(mixed if gate is None else mixed * jax.nn.sigmoid(gate)), memory
@@ -133,6 +132,7 @@ def _softmax(scores: Array, mask: Array) -> Array:
 
 def _written(store: Float[Array, "B K S h"], new: Float[Array, "B K T h"], span: Span) -> Float[Array, "B K S h"]:
     """Only tokens are written: padding may stand where there are tokens already, in a cache that is full."""
+    assert span.slot is not None
     old = jax.lax.dynamic_slice_in_dim(store, span.slot, new.shape[2], axis=2)
     new = jnp.where(span.valid[:, None, :, None], new.astype(store.dtype), old)
     return jax.lax.dynamic_update_slice_in_dim(store, new, span.slot, axis=2)

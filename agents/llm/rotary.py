@@ -128,15 +128,13 @@ def frequencies(config: RopeConfig, head_dim: int, max_positions: int) -> tuple[
 
 def _llama3(config: RopeConfig, plain: np.ndarray) -> np.ndarray:
     """Long waves are stretched, short ones stay, those in between are blended."""
-    old, low, high = config.original_max_position_embeddings, config.low_freq_factor, config.high_freq_factor
-    assert old is not None
-    assert low is not None
-    assert high is not None
+    found = (config.factor, config.original_max_position_embeddings, config.low_freq_factor, config.high_freq_factor)
+    factor, old, low, high = (float(value) for value in found if value is not None)
     waves = 2 * math.pi / plain
     blend = (old / waves - low) / (high - low)
-    between = (1 - blend) * plain / config.factor + blend * plain
+    between = (1 - blend) * plain / factor + blend * plain
     long, short = waves > old / low, waves < old / high
-    return np.where(long, plain / config.factor, np.where(short, plain, between)).astype(np.float32)
+    return np.where(long, plain / factor, np.where(short, plain, between)).astype(np.float32)
 
 
 def _yarn(config: RopeConfig, plain: np.ndarray, size: int, max_positions: int) -> tuple[np.ndarray, float]:

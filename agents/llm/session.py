@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import jax
@@ -104,4 +103,4 @@ def _padded(texts: Sequence[Sequence[int]]) -> tuple[Array, Array]:
 
 _fuse = jax.jit(fused.fuse, static_argnums=0)
 _listen = jax.jit(generate.listen, static_argnums=0, donate_argnums=2)
-_speak = functools.partial(jax.jit, static_argnums=(0, 4, 5, 6), donate_argnums=2)(generate.speak)
+_speak = jax.jit(generate.speak, static_argnums=(0, 4, 5, 6), donate_argnums=2)
