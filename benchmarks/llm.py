@@ -105,6 +105,7 @@ def _train(model: LanguageModel, params: Any, tokens: np.ndarray) -> tuple[Conte
         return loss
 
     analysis = step.lower(*carry, jnp.asarray(tokens)).compile().memory_analysis()
+    assert analysis is not None
     return Contender("jaxscope", run, tokens.size, unit="tokens/s"), int(analysis.temp_size_in_bytes)
 
 

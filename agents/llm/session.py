@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -103,4 +104,4 @@ def _padded(texts: Sequence[Sequence[int]]) -> tuple[Array, Array]:
 
 _fuse = jax.jit(fused.fuse, static_argnums=0)
 _listen = jax.jit(generate.listen, static_argnums=0, donate_argnums=2)
-_speak = jax.jit(generate.speak, static_argnums=(0, 4, 5, 6), donate_argnums=2)
+_speak: Any = jax.jit(generate.speak, static_argnums=(0, 4, 5, 6), donate_argnums=2)

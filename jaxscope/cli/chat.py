@@ -61,7 +61,7 @@ def _talk(options: Options, loaded: llm.Pretrained, session: Session, key: PRNGK
     """One conversation, to its end; whether another one is wanted."""
     said = None if options.system is None else start(loaded.tokenizer, [_message("system", options.system)])
     heard = 0
-    for turn in itertools.count():
+    while True:
         line = _line()
         if line in ("", "/quit"):
             return False
@@ -72,7 +72,7 @@ def _talk(options: Options, loaded: llm.Pretrained, session: Session, key: PRNGK
         prompt = said.prompt().tolist()
         session.listen([prompt[heard:]])
         answer = []
-        for token in _tokens(session, jax.random.fold_in(key, turn), options):
+        for token in _tokens(session, jax.random.fold_in(key, heard), options):
             answer.append(token)
             _print_more(loaded.tokenizer, answer)
         print(flush=True)
