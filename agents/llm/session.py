@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -90,8 +89,11 @@ class Session:
         self.speaker, turn = _speak(
             self.model, self.fused, self.speaker, key, self.sampling, self.stops, size, jnp.minimum(allowed, limit)
         )
-        wide = (turn.tokens, turn.log_probs, turn.raw_log_probs)
-        return Turn(*(values[:, :limit] for values in wide), turn.lengths, turn.stopped)
+        return turn._replace(
+            tokens=turn.tokens[:, :limit],
+            log_probs=turn.log_probs[:, :limit],
+            raw_log_probs=turn.raw_log_probs[:, :limit],
+        )
 
 
 def _padded(texts: Sequence[Sequence[int]]) -> tuple[Array, Array]:
@@ -104,4 +106,4 @@ def _padded(texts: Sequence[Sequence[int]]) -> tuple[Array, Array]:
 
 _fuse = jax.jit(fused.fuse, static_argnums=0)
 _listen = jax.jit(generate.listen, static_argnums=0, donate_argnums=2)
-_speak: Any = jax.jit(generate.speak, static_argnums=(0, 4, 5, 6), donate_argnums=2)
+_speak = jax.jit(generate.speak, static_argnums=(0, 4, 5, 6), donate_argnums=2)
