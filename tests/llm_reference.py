@@ -15,6 +15,7 @@ from llm_models import Texts, raw
 
 from jaxscope.agents.llm.config import from_hugging_face
 from jaxscope.agents.llm.model import LanguageModel
+from jaxscope.agents.llm.sampling import Sampling
 from jaxscope.types import PyTree
 
 # Both warn of deprecated code of their own while they are imported.
@@ -22,6 +23,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.generation.logits_process import (
+        LogitsProcessorList,
+        MinPLogitsWarper,
+        TemperatureLogitsWarper,
+        TopKLogitsWarper,
+        TopPLogitsWarper,
+    )
 
 
 class Pair(NamedTuple):
@@ -79,3 +87,12 @@ def their_logits(theirs: Any, given: Texts) -> Any:
     """transformers' logits of right-padded rows, a tensor that knows its gradient."""
     ids, mask = torch.tensor(given.tokens, dtype=torch.long), torch.tensor(given.valid.astype(np.int64))
     return theirs(ids, attention_mask=mask, use_cache=False).logits
+
+
+def restricted(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
+    """What transformers makes of logits before it draws: minus infinity where a token is not kept."""
+    steps = [TemperatureLogitsWarper(float(sampling.temperature))]
+    steps += [] if sampling.top_k is None else [TopKLogitsWarper(sampling.top_k)]
+    steps += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
+    steps += [MinPLogitsWarper(sampling.min_p)] if sampling.min_p > 0 else []
+    return LogitsProcessorList(steps)(torch.zeros((len(logits), 1), dtype=torch.long), torch.tensor(logits)).numpy()
