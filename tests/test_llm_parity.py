@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from llm_reference import MODELS, Pair, build, converted, pair, raw, texts, their_logits
+from llm_models import MODELS, raw, texts
+from llm_reference import Pair, build, converted, pair, their_logits
 
 from jaxscope.agents.llm import fused, generate
 from jaxscope.agents.llm.config import from_hugging_face, to_hugging_face

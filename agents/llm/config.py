@@ -267,8 +267,9 @@ class Fields:
             raise ValueError(f"config.json: num_hidden_layers = {count} must be at least 1")
         return count
 
-    def dictionary(self, name: str) -> dict[str, Any]:
-        value = self.raw.get(name)
+    @staticmethod
+    def dictionary(within: dict[str, Any], name: str) -> dict[str, Any]:
+        value = within.get(name)
         if value is not None and not isinstance(value, dict):
             raise ValueError(f"config.json: {name} = {value!r} must be a dictionary")
         return dict(value or {})
@@ -279,13 +280,13 @@ class Fields:
         Args:
             partial: the share of a head's numbers that turn where none is given.
         """
-        found = self.dictionary("rope_parameters")
+        found = self.dictionary(self.raw, "rope_parameters")
         if kind is not None and any(isinstance(value, dict) for value in found.values()):
             strange = sorted(set(found) - set(get_args(LayerType)))
             if strange:
                 raise ValueError(f"config.json: rope_parameters of {', '.join(strange)}: no such kind of layer")
-            found = dict(found.get(kind) or {})
-        older = self.dictionary("rope_scaling")
+            found = self.dictionary(found, kind)
+        older = self.dictionary(self.raw, "rope_scaling")
         if kind != "sliding_attention":
             found = older | found
         found.setdefault("rope_type", found.pop("type", None))
