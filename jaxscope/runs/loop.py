@@ -62,6 +62,8 @@ def train(
         FloatingPointError: a loss is not finite.
     """
     env = settings.make_env()
+    # The name that says all of the environment: the one asked for may lead to a file that changes, or moves.
+    settings = dataclasses.replace(settings, env=env.name)
     panel = _prepare(settings, env, folder, resume)
     with contextlib.ExitStack() as files:
         checkpoints = files.enter_context(contextlib.closing(Checkpoints(folder / "checkpoints")))
