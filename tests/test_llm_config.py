@@ -44,7 +44,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("llama", {}, {"hidden_size": 32}),
     ("llama", {}, {"intermediate_size": 32}),
     ("llama", {}, {"num_hidden_layers": 3}),
-    ("llama", {}, {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 12}),
+    ("llama", {}, {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}),
     ("llama", {}, {"num_key_value_heads": 4}),
     ("llama", {}, {"head_dim": 8}),
     ("llama", {}, {"rms_norm_eps": 1e-2}),
@@ -56,8 +56,8 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("llama", {}, {"model_type": "qwen2"}),
     ("llama", {}, {"rope_theta": 50.0}),
     ("llama", {}, {"rope_parameters": {"rope_theta": 50.0}}),
-    ("llama", {"head_dim": 8}, {"partial_rotary_factor": 0.5}),
-    ("llama", {"head_dim": 8}, {"rope_parameters": {"partial_rotary_factor": 0.5}}),
+    ("llama", {}, {"partial_rotary_factor": 0.5}),
+    ("llama", {}, {"rope_parameters": {"partial_rotary_factor": 0.5}}),
     ("llama", {}, {"rope_scaling": {"type": "linear", "factor": 2.0}}),
     ("llama", {}, {"rope_scaling": {"rope_type": "linear", "factor": 2.0}}),
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, {"rope_scaling": {"type": "linear", "factor": 3.0}}),
@@ -72,7 +72,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         }.items()
     ),
     *(
-        ("llama", {"head_dim": 16, "rope_parameters": _YARN}, {"rope_parameters": {**_YARN, name: value}})
+        ("llama", {"rope_parameters": _YARN}, {"rope_parameters": {**_YARN, name: value}})
         for name, value in {
             "rope_theta": 500.0,
             "factor": 3.0,
@@ -107,7 +107,7 @@ WITHOUT_LOGITS = {"bos_token_id", "eos_token_id", "pad_token_id", "initializer_r
 def plain(name: str, **others: Any) -> dict[str, Any]:
     """The config.json of a family with nothing set but sizes."""
     sizes = {field: value for field, value in raw("llama").items() if field != "rope_parameters"}
-    return copy.deepcopy({**sizes, "model_type": name, **others})
+    return copy.deepcopy({**sizes, "head_dim": 16, "model_type": name, **others})
 
 
 def parsed(case: tuple[str, dict[str, Any], dict[str, Any]]) -> tuple[ModelConfig, ModelConfig]:
@@ -178,7 +178,7 @@ _REFUSED: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"num_key_value_heads": 0}, ("num_key_value_heads = 0", "at least 1")),
     ({"num_key_value_heads": 3}, ("num_attention_heads = 4", "multiple", "num_key_value_heads = 3")),
     ({"head_dim": 7}, ("head_dim = 7", "even")),
-    ({"hidden_size": 3}, ("head_dim = 0", "at least 1")),
+    ({"hidden_size": 3, "head_dim": None}, ("head_dim = 0", "at least 1")),
     ({"intermediate_size": -1}, ("intermediate_size = -1", "at least 1")),
     ({"max_position_embeddings": 0}, ("max_position_embeddings = 0", "at least 1")),
     ({"rms_norm_eps": "1e-6"}, ("rms_norm_eps = '1e-6'", "number")),
@@ -197,7 +197,7 @@ _REFUSED: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"rope_theta": 0}, ("rope_theta = 0", "positive number")),
     ({"rope_theta": 1.0}, ("rope_theta = 1.0", "above 1")),
     ({"partial_rotary_factor": 1.5}, ("partial_rotary_factor = 1.5", "at most 1")),
-    ({"partial_rotary_factor": 0.5}, ("head_dim = 6", "even")),
+    ({"partial_rotary_factor": 0.5, "head_dim": 6}, ("head_dim = 6", "even")),
     ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, ("rope_type = 'dynamic'", "default, linear, llama3, yarn")),
     ({"rope_scaling": {"type": "linear"}}, ("'linear' needs factor",)),
     ({"rope_scaling": {"type": "linear", "factor": 0}}, ("factor = 0", "positive number")),

@@ -85,7 +85,7 @@ def test_recorded_log_probs_are_those_of_training(case):
 
 
 def test_recorded_log_probs_of_a_distribution_that_was_cut():
-    """They are of the distribution that tokens were drawn from; those of the model, which can be trained, are beside."""
+    """Those of the model, which can be trained, are recorded beside those of the distribution that was drawn from."""
     case = of("llama-tied-biases")
     _, turn = case.speak(seed=1, sampling=CUT)
     both = followed(*GIVEN, turn)
