@@ -192,7 +192,7 @@ def test_listeners_hear_again_after_what_did_not_fit():
     speaker = generate.begin(case.model, 3, 10)
     hear = functools.partial(listen, case.model, case.params)
     speaker = hear(speaker, GIVEN.tokens[:, :PIECE], np.full(3, PIECE))
-    expected = case.model.predict(case.params, case.whole)
+    expected = case.model.predict(case.params, jnp.asarray(case.whole))
     close(speaker.logits[0], expected[0, 7])
     deaf = hear(speaker, GIVEN.tokens[:, :PIECE], np.full(3, PIECE))
     equal(deaf.logits, speaker.logits)

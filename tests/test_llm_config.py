@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from llm_models import drawn, raw, texts
@@ -130,7 +131,8 @@ def test_every_field_matters(case):
     params = drawn(before)
     # Without compilation, as each configuration would need its own.
     with jax.disable_jit():
-        one, other = (np.asarray(model.logits(params, *GIVEN))[GIVEN.valid] for model in (before, after))
+        given = [jnp.asarray(part) for part in GIVEN]
+        one, other = (np.asarray(model.logits(params, *given))[GIVEN.valid] for model in (before, after))
     assert np.abs(one - other).max() > 1e-3
 
 
@@ -273,10 +275,14 @@ def test_parts_without_a_rope_are_refused():
 
 def test_options_of_models():
     config = from_hugging_face(plain("llama"))
-    refused(functools.partial(LanguageModel, config, compute="float16"), saying=("'float16'", "float32, bfloat16"))
-    refused(functools.partial(LanguageModel, config, remat="all"), saying=("'all'", "none, products, layers"))
-    refused(functools.partial(LanguageModel, config, members=2), saying=("members", "LoraConfig"))
-    refused(functools.partial(LanguageModel, config, LoraConfig(), members=0), saying=("members", "at least one"))
+
+    def build(options: dict[str, Any]) -> LanguageModel:
+        return LanguageModel(config, **options)
+
+    refused(build, {"compute": "float16"}, saying=("'float16'", "float32, bfloat16"))
+    refused(build, {"remat": "all"}, saying=("'all'", "none, products, layers"))
+    refused(build, {"members": 2}, saying=("members", "LoraConfig"))
+    refused(build, {"lora": LoraConfig(), "members": 0}, saying=("members", "at least one"))
 
 
 @pytest.mark.parametrize("length", [0, 97])

@@ -80,12 +80,11 @@ def test_gradients(both, found):
 def test_greedy_continuations(both):
     """Of rows of different lengths at once; transformers is asked row by row."""
     given, limit = texts((20, 3)), 16
-    greedy, weights = Sampling(temperature=0.0), fused.fuse(both.ours, both.params)
-    # Step by step, as each model would need programs of its own.
-    with jax.disable_jit():
-        speaker = generate.begin(both.ours, 2, 20 + limit)
-        speaker = generate.listen(both.ours, both.params, speaker, *map(jnp.asarray, given))
-        _, turn = generate.speak(both.ours, weights, speaker, jax.random.key(0), greedy, (), limit)
+    speaker = generate.begin(both.ours, 2, 20 + limit)
+    speaker = jit(generate.listen, static_argnums=0)(both.ours, both.params, speaker, *given)
+    speak = jit(generate.speak, static_argnums=(0, 4, 5, 6))
+    weights = fused.fuse(both.ours, both.params)
+    _, turn = speak(both.ours, weights, speaker, jax.random.key(0), Sampling(temperature=0.0), (), limit)
     for row, (tokens, length) in enumerate(zip(given.tokens, given.lengths, strict=True)):
         ids = torch.tensor(tokens[None, :length], dtype=torch.long)
         whole = both.theirs.generate(
