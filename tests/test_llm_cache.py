@@ -203,7 +203,7 @@ def test_listeners_hear_again_after_what_did_not_fit():
 
 
 def test_micro_batches_of_any_size_agree():
-    case = of("olmo3-yarn")
+    case = of("llama-tied-biases")
     given = texts((20, 3, 11, 20, 1, 7, 15, 2))
 
     def by(size: int):
