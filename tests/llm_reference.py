@@ -95,4 +95,6 @@ def restricted(logits: np.ndarray, sampling: Sampling) -> np.ndarray:
     steps += [] if sampling.top_k is None else [TopKLogitsWarper(sampling.top_k)]
     steps += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
     steps += [MinPLogitsWarper(sampling.min_p)] if sampling.min_p > 0 else []
-    return LogitsProcessorList(steps)(torch.zeros((len(logits), 1), dtype=torch.long), torch.tensor(logits)).numpy()
+    ids: Any = torch.zeros((len(logits), 1), dtype=torch.long)
+    scores: Any = torch.tensor(logits)
+    return LogitsProcessorList(steps)(ids, scores).numpy()

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from llm_models import drawn, raw, texts
@@ -44,7 +45,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("llama", {}, {"hidden_size": 32}),
     ("llama", {}, {"intermediate_size": 32}),
     ("llama", {}, {"num_hidden_layers": 3}),
-    ("llama", {}, {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 12}),
+    ("llama", {}, {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}),
     ("llama", {}, {"num_key_value_heads": 4}),
     ("llama", {}, {"head_dim": 8}),
     ("llama", {}, {"rms_norm_eps": 1e-2}),
@@ -56,8 +57,8 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("llama", {}, {"model_type": "qwen2"}),
     ("llama", {}, {"rope_theta": 50.0}),
     ("llama", {}, {"rope_parameters": {"rope_theta": 50.0}}),
-    ("llama", {"head_dim": 8}, {"partial_rotary_factor": 0.5}),
-    ("llama", {"head_dim": 8}, {"rope_parameters": {"partial_rotary_factor": 0.5}}),
+    ("llama", {}, {"partial_rotary_factor": 0.5}),
+    ("llama", {}, {"rope_parameters": {"partial_rotary_factor": 0.5}}),
     ("llama", {}, {"rope_scaling": {"type": "linear", "factor": 2.0}}),
     ("llama", {}, {"rope_scaling": {"rope_type": "linear", "factor": 2.0}}),
     ("llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, {"rope_scaling": {"type": "linear", "factor": 3.0}}),
@@ -72,7 +73,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         }.items()
     ),
     *(
-        ("llama", {"head_dim": 16, "rope_parameters": _YARN}, {"rope_parameters": {**_YARN, name: value}})
+        ("llama", {"rope_parameters": _YARN}, {"rope_parameters": {**_YARN, name: value}})
         for name, value in {
             "rope_theta": 500.0,
             "factor": 3.0,
@@ -107,7 +108,7 @@ WITHOUT_LOGITS = {"bos_token_id", "eos_token_id", "pad_token_id", "initializer_r
 def plain(name: str, **others: Any) -> dict[str, Any]:
     """The config.json of a family with nothing set but sizes."""
     sizes = {field: value for field, value in raw("llama").items() if field != "rope_parameters"}
-    return copy.deepcopy({**sizes, "model_type": name, **others})
+    return copy.deepcopy({**sizes, "head_dim": 16, "model_type": name, **others})
 
 
 def parsed(case: tuple[str, dict[str, Any], dict[str, Any]]) -> tuple[ModelConfig, ModelConfig]:
@@ -130,7 +131,8 @@ def test_every_field_matters(case):
     params = drawn(before)
     # Without compilation, as each configuration would need its own.
     with jax.disable_jit():
-        one, other = (np.asarray(model.logits(params, *GIVEN))[GIVEN.valid] for model in (before, after))
+        given = [jnp.asarray(part) for part in GIVEN]
+        one, other = (np.asarray(model.logits(params, *given))[GIVEN.valid] for model in (before, after))
     assert np.abs(one - other).max() > 1e-3
 
 
@@ -178,7 +180,7 @@ _REFUSED: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"num_key_value_heads": 0}, ("num_key_value_heads = 0", "at least 1")),
     ({"num_key_value_heads": 3}, ("num_attention_heads = 4", "multiple", "num_key_value_heads = 3")),
     ({"head_dim": 7}, ("head_dim = 7", "even")),
-    ({"hidden_size": 3}, ("head_dim = 0", "at least 1")),
+    ({"hidden_size": 3, "head_dim": None}, ("head_dim = 0", "at least 1")),
     ({"intermediate_size": -1}, ("intermediate_size = -1", "at least 1")),
     ({"max_position_embeddings": 0}, ("max_position_embeddings = 0", "at least 1")),
     ({"rms_norm_eps": "1e-6"}, ("rms_norm_eps = '1e-6'", "number")),
@@ -197,7 +199,7 @@ _REFUSED: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     ({"rope_theta": 0}, ("rope_theta = 0", "positive number")),
     ({"rope_theta": 1.0}, ("rope_theta = 1.0", "above 1")),
     ({"partial_rotary_factor": 1.5}, ("partial_rotary_factor = 1.5", "at most 1")),
-    ({"partial_rotary_factor": 0.5}, ("head_dim = 6", "even")),
+    ({"partial_rotary_factor": 0.5, "head_dim": 6}, ("head_dim = 6", "even")),
     ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, ("rope_type = 'dynamic'", "default, linear, llama3, yarn")),
     ({"rope_scaling": {"type": "linear"}}, ("'linear' needs factor",)),
     ({"rope_scaling": {"type": "linear", "factor": 0}}, ("factor = 0", "positive number")),
@@ -273,10 +275,14 @@ def test_parts_without_a_rope_are_refused():
 
 def test_options_of_models():
     config = from_hugging_face(plain("llama"))
-    refused(functools.partial(LanguageModel, config, compute="float16"), saying=("'float16'", "float32, bfloat16"))
-    refused(functools.partial(LanguageModel, config, remat="all"), saying=("'all'", "none, products, layers"))
-    refused(functools.partial(LanguageModel, config, members=2), saying=("members", "LoraConfig"))
-    refused(functools.partial(LanguageModel, config, LoraConfig(), members=0), saying=("members", "at least one"))
+
+    def build(options: dict[str, Any]) -> LanguageModel:
+        return LanguageModel(config, **options)
+
+    refused(build, {"compute": "float16"}, saying=("'float16'", "float32, bfloat16"))
+    refused(build, {"remat": "all"}, saying=("'all'", "none, products, layers"))
+    refused(build, {"members": 2}, saying=("members", "LoraConfig"))
+    refused(build, {"lora": LoraConfig(), "members": 0}, saying=("members", "at least one"))
 
 
 @pytest.mark.parametrize("length", [0, 97])

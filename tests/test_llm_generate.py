@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from llm_models import VOCABULARY, build, texts
+from llm_models import VOCABULARY, Texts, build, texts
 from scipy import special
 
 from jaxscope.agents.llm import fused, generate
@@ -56,8 +56,8 @@ def of(name: str) -> Case:
     return Case(model, params, fused.fuse(model, params), heard)
 
 
-def followed(tokens: np.ndarray, lengths: np.ndarray, turn: Turn) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of texts, each with its turn after it."""
+def followed(tokens: np.ndarray, lengths: np.ndarray, turn: Turn | Texts) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of texts, each with what was said after it."""
     both = np.zeros((len(tokens), tokens.shape[1] + turn.tokens.shape[1]), np.int32)
     for row, (length, more) in enumerate(zip(lengths, turn.lengths, strict=True)):
         both[row, :length] = tokens[row, :length]
@@ -85,7 +85,7 @@ def test_recorded_log_probs_are_those_of_training(case):
 
 
 def test_recorded_log_probs_of_a_distribution_that_was_cut():
-    """They are of the distribution that tokens were drawn from; those of the model, which can be trained, are beside."""
+    """Those of the model, which can be trained, are recorded beside those of the distribution that was drawn from."""
     case = of("llama-tied-biases")
     _, turn = case.speak(seed=1, sampling=CUT)
     both = followed(*GIVEN, turn)
@@ -128,13 +128,15 @@ def test_stops_are_trained():
     last = np.arange(1, both.shape[1])[None] == lengths[:, None] - 1
     of_stops = last & turn.stopped[:, None] & (both[:, 1:] == 0)
 
+    tokens, counts = jnp.asarray(both), jnp.asarray(lengths)
+
     @jax.jit
     @jax.grad
     def gradient(nudge):
         # A nudge of the logits of token 0 through the head.
         table = case.params["embed_tokens"]["weight"].at[0].add(nudge)
         params = case.params | {"embed_tokens": {"weight": table}}
-        return jnp.sum(case.model.log_probs(params, both, lengths).log_prob * of_stops)
+        return jnp.sum(case.model.log_probs(params, tokens, counts).log_prob * of_stops)
 
     assert of_stops.sum() >= 1
     assert np.abs(gradient(jnp.zeros(case.model.config.hidden_size))).max() > 1e-2
@@ -189,8 +191,7 @@ def test_conversations_go_on_where_they_were(case):
     speaker = listen(case.model, case.params, answer[0], *said)
     speaker, second = case.speak(seed=8, heard=speaker)
     both, lengths = followed(*GIVEN, answer[1])
-    heard = Turn(said.tokens, said.tokens, said.tokens, said.lengths, said.lengths > 0)
-    whole = followed(*followed(both, lengths, heard), second)
+    whole = followed(*followed(both, lengths, said), second)
     fresh = np.asarray(logits(case.model, case.params, *whole))
     last = fresh[np.arange(ROWS), whole[1] - 1]
     np.testing.assert_allclose(speaker.logits, last, atol=1e-4 * np.abs(last).max())
@@ -210,7 +211,7 @@ def test_conversations_compile_a_bounded_number_of_times():
         return jax.jit(call)
 
     hear = counted("listen", generate.listen)
-    answer = counted("speak", lambda model, *args: generate.speak(model, *args, PLAIN, STOPS, 4))
+    answer = counted("speak", lambda model, w, s, key: generate.speak(model, w, s, key, PLAIN, STOPS, 4))
     speaker, rng = generate.begin(model, 2, 160), np.random.default_rng(0)
     for turn, longest in enumerate((5, 1, 16, 2, 3, 9, 4, 12)):
         counts = np.asarray([longest, rng.integers(0, longest + 1)], np.int32)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from llm_models import MODELS, raw, texts
+from llm_models import build as build_ours
 from llm_reference import Pair, build, converted, pair, their_logits
 
 from jaxscope.agents.llm import fused, generate
@@ -16,12 +17,33 @@ from jaxscope.agents.llm.model import LanguageModel
 from jaxscope.agents.llm.sampling import Sampling
 
 GIVEN = texts()
-logits = jax.jit(LanguageModel.logits, static_argnums=0)
+#: Programs run here once or twice: they need not be fast.
+jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+TEMPERATURE = 0.7
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def both(request) -> Pair:
     return pair(request.param)
+
+
+#: Of every token's log-probability and entropy, in a loss.
+WEIGHTS = np.random.default_rng(1).normal(size=(2, *GIVEN.tokens[:, 1:].shape)).astype(np.float32)
+WEIGHTS *= GIVEN.valid[None, :, 1:]
+
+
+@pytest.fixture(scope="module")
+def found(both):
+    """Our logits, our loss and its gradients."""
+
+    def loss(params):
+        found = both.ours.log_probs(params, *GIVEN, temperature=TEMPERATURE)
+        return jnp.sum(found.log_prob * WEIGHTS[0] + found.entropy * WEIGHTS[1])
+
+    def everything(params):
+        return both.ours.logits(params, *GIVEN), *jax.value_and_grad(loss)(params)
+
+    return jax.tree.map(np.asarray, jit(everything)(both.params))
 
 
 def close(ours, theirs, tolerance: float) -> None:
@@ -34,28 +56,19 @@ def test_shapes_are_those_of_the_files(both):
     assert of(both.ours.abstract()) == of(both.params)
 
 
-def test_logits(both):
-    ours = logits(both.ours, both.params, GIVEN.tokens, GIVEN.lengths)
+def test_logits(both, found):
     with torch.no_grad():
         theirs = their_logits(both.theirs, GIVEN).numpy()
-    close(np.asarray(ours)[GIVEN.valid], theirs[GIVEN.valid], 1e-4)
+    close(found[0][GIVEN.valid], theirs[GIVEN.valid], 1e-4)
 
 
-def test_gradients(both):
+def test_gradients(both, found):
     """Of a weighted sum of the tokens' log-probabilities and entropies at a temperature, for every parameter."""
-    weights = np.random.default_rng(1).normal(size=(2, *GIVEN.tokens[:, 1:].shape)).astype(np.float32)
-    weights *= GIVEN.valid[None, :, 1:]
-
-    @jax.jit
-    def of_ours(params):
-        found = both.ours.log_probs(params, GIVEN.tokens, GIVEN.lengths, temperature=0.7)
-        return jnp.sum(found.log_prob * weights[0] + found.entropy * weights[1])
-
-    ours, gradients = jax.value_and_grad(of_ours)(both.params)
-    log_probs = torch.log_softmax(their_logits(both.theirs, GIVEN)[:, :-1] / 0.7, dim=-1)
+    _, ours, gradients = found
+    log_probs = torch.log_softmax(their_logits(both.theirs, GIVEN)[:, :-1] / TEMPERATURE, dim=-1)
     chosen = torch.gather(log_probs, -1, torch.tensor(GIVEN.tokens[:, 1:, None], dtype=torch.long))[..., 0]
     entropy = -(log_probs.exp() * log_probs).sum(-1)
-    theirs = (chosen * torch.tensor(weights[0]) + entropy * torch.tensor(weights[1])).sum()
+    theirs = (chosen * torch.tensor(WEIGHTS[0]) + entropy * torch.tensor(WEIGHTS[1])).sum()
     both.theirs.zero_grad()
     theirs.backward()
     np.testing.assert_allclose(ours, theirs.item(), rtol=1e-4)
@@ -68,8 +81,8 @@ def test_greedy_continuations(both):
     """Of rows of different lengths at once; transformers is asked row by row."""
     given, limit = texts((20, 3)), 16
     speaker = generate.begin(both.ours, 2, 20 + limit)
-    speaker = jax.jit(generate.listen, static_argnums=0)(both.ours, both.params, speaker, *given)
-    speak = jax.jit(generate.speak, static_argnums=(0, 4, 5, 6))
+    speaker = jit(generate.listen, static_argnums=0)(both.ours, both.params, speaker, *given)
+    speak = jit(generate.speak, static_argnums=(0, 4, 5, 6))
     weights = fused.fuse(both.ours, both.params)
     _, turn = speak(both.ours, weights, speaker, jax.random.key(0), Sampling(temperature=0.0), (), limit)
     for row, (tokens, length) in enumerate(zip(given.tokens, given.lengths, strict=True)):
@@ -100,17 +113,16 @@ def test_absent_fields_mean_what_they_do_in_transformers(name):
     assert from_hugging_face(bare) == from_hugging_face(full)
 
 
-@pytest.mark.parametrize("remat", ["products", "layers"])
-def test_what_is_computed_anew_in_the_backward_pass_is_the_same(remat):
-    ours, params = pair("olmo3")[1:]
+def test_what_is_computed_anew_in_the_backward_pass_is_the_same():
+    ours, params = build_ours("llama")
 
     def gradients(model, keep_logits):
         def loss(params):
-            return jnp.sum(model.log_probs(params, GIVEN.tokens, GIVEN.lengths, keep_logits=keep_logits).log_prob)
+            return jnp.sum(model.log_probs(params, *GIVEN, keep_logits=keep_logits).log_prob)
 
-        return jax.jit(jax.grad(loss))(params)
+        return jit(jax.grad(loss))(params)
 
     plain = gradients(ours, keep_logits=True)
-    jax.tree.map(
-        lambda a, b: close(a, b, 1e-5), gradients(LanguageModel(ours.config, remat=remat), keep_logits=False), plain
-    )
+    for remat in ("products", "layers"):
+        anew = gradients(LanguageModel(ours.config, remat=remat), keep_logits=False)
+        jax.tree.map(lambda ours, expected: close(ours, expected, 1e-5), anew, plain)

@@ -47,7 +47,7 @@ def decided(logits: np.ndarray, sampling: Sampling) -> bool:
     return not (np.any(np.abs(before - sampling.top_p) < 1e-5) and sampling.top_p < 1) and not np.any(near_share)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(LOGITS, SAMPLINGS, st.integers(0, 1000))
 def test_draws_are_of_the_distribution_of_transformers(logits, sampling, seed):
     assume(decided(logits, sampling))
@@ -81,14 +81,14 @@ def test_draws_follow_the_distribution(sampling):
 def test_no_token_of_probability_nought_is_drawn():
     """Not at the steps of the cumulative sums either, where their rounding decides."""
     rng = np.random.default_rng(0)
-    for seed in range(4):
-        found = rng.random(1000).astype(np.float32) ** 4 * (rng.random(1000) < 0.3 + 0.15 * seed)
+    for share in (0.3, 0.7):
+        found = rng.random(600).astype(np.float32) ** 4 * (rng.random(600) < share)
         probabilities = jnp.asarray(found / found.sum())
-        # An uneven number of sums by the machine's way, and all numbers next to them.
+        # The machine's own sums, and the numbers next to them.
         sums = np.asarray(jnp.cumsum(probabilities))
         steps = np.concatenate([np.nextafter(sums, np.float32(0)), sums, np.nextafter(sums, np.float32(2))])
         uniform = np.concatenate([steps[steps < 1], np.asarray([0, np.nextafter(np.float32(1), 0)], np.float32)])
-        rows = jnp.broadcast_to(probabilities[None], (len(uniform), 1000))
+        rows = jnp.broadcast_to(probabilities[None], (len(uniform), 600))
         token = np.asarray(inverse(jnp.asarray(uniform), rows))
         assert np.all(np.asarray(probabilities)[token] > 0)
         sums = np.cumsum(np.asarray(probabilities, np.float64))
