@@ -145,6 +145,11 @@ def count(games, event, seat=0):
     return games.events[event][..., seat].sum(0)
 
 
+def total(games, events, seat=0):
+    """How often any of several events happened to a seat, in all games."""
+    return sum(count(games, event, seat).sum() for event in events)
+
+
 def started(states):
     """Which cells hold a pot that was started, cooking or done `[T, B, C]`; no soup may lie on a counter."""
     return objects.started_recipe(states.contents) > 0
