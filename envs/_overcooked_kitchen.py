@@ -110,7 +110,7 @@ def read_file(path: str) -> tuple[str, dict[str, Any]]:
         found = ast.literal_eval(text.strip())
         drawing = found.pop("grid")
         demanded = found.pop("start_all_orders", None) or []  # none listed: all soups, unlike a plain drawing
-        found = {option: value for option, value in found.items() if value}
+        found = {option: value for option, value in found.items() if value is not None}
         found["start_all_orders"] = demanded
         return _joined(drawing), {option: _setting(option, value) for option, value in found.items()}
     except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:

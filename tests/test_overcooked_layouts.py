@@ -137,6 +137,28 @@ def test_layouts_from_files(tmp_path):
     assert parse(f"{full}?recipe_values=1,2").recipe_values == (1.0, 2.0)
 
 
+def layout_file(tmp_path, **settings) -> str:
+    """A file in the `.layout` form, with the drawing `DRAWN`; a setting that is None stands in it as None."""
+    path = tmp_path / "some.layout"
+    path.write_text(repr({"grid": DRAWN.replace("|", "\n").replace("_", " "), **settings}))
+    return str(path)
+
+
+ORDERS = [{"ingredients": ["onion", "onion"]}, {"ingredients": ["onion"]}]
+
+
+def test_a_setting_of_zero_in_a_file_counts(tmp_path):
+    """Only None is not given."""
+    zeros = ("reward_shaping_factor", "placement_in_pot_reward", "order_bonus", "delivery_reward")
+    env = parse(layout_file(tmp_path, start_all_orders=ORDERS, horizon=None, **dict.fromkeys(zeros, 0)))
+    assert [getattr(env, name) for name in zeros] == [0] * len(zeros)
+    assert env.horizon == Overcooked(DRAWN).horizon
+    assert not tables(env).value.any()
+    for name, message in (("horizon", "horizon = 0 must be at least 1"), ("cook_time", "cook_time = 0 must lie")):
+        with pytest.raises(ValueError, match=message):
+            parse(layout_file(tmp_path, **{name: 0}))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
