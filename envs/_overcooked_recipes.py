@@ -31,27 +31,24 @@ class Recipes(NamedTuple):
 
 
 def recipes(layout: Mapping[str, Any], given: Mapping[str, Any], max_ingredients: int, old_dynamics: bool) -> Recipes:
-    """The tables of a layout's settings, where they are not replaced by those `given` (None: not given).
-
-    A given value or time replaces all of the layout's settings of values or times.
+    """The tables of a layout's settings `combined` with those given.
 
     Raises:
         ValueError: a setting is out of range, or settings contradict each other.
     """
-    orders = _pick(given, layout, "start_all_orders", DEFAULT_ORDERS)
-    demanded = _parse_orders("start_all_orders", orders, max_ingredients) or possible(max_ingredients)
-    bonus = _parse_orders("start_bonus_orders", _pick(given, layout, "start_bonus_orders", ""), max_ingredients)
+    settings = combined(layout, given)
+    listed = _parse_orders("start_all_orders", settings.get("start_all_orders", DEFAULT_ORDERS), max_ingredients)
+    demanded = listed or possible(max_ingredients)
+    bonus = _parse_orders("start_bonus_orders", settings.get("start_bonus_orders", ""), max_ingredients)
     if strange := [order for order in bonus if order not in demanded]:
         raise ValueError(f"start_bonus_orders: {_spell(strange[0])} is not in start_all_orders")
     if old_dynamics and (short := [order for order in demanded if sum(order) != FULL_WITH_OLD_DYNAMICS]):
         raise ValueError(f"old_dynamics cook soups of 3 ingredients only, but {_spell(short[0])} is in demand")
-    order_bonus = _pick(given, layout, "order_bonus", DEFAULT_BONUS)
+    order_bonus = settings.get("order_bonus", DEFAULT_BONUS)
     if not order_bonus >= 0:
         raise ValueError(f"order_bonus = {order_bonus} must be at least 0")
-    own_orders = given.get("start_all_orders") is None
-    listed = _parse_orders("start_all_orders", orders, max_ingredients)
-    worth = _amounts(VALUES, layout, given, listed, own_orders, DEFAULT_VALUE, (0, np.inf))
-    time = _amounts(TIMES, layout, given, listed, own_orders, DEFAULT_TIME, (1, objects.MOST_STEPS))
+    worth = _amounts(VALUES, settings, listed, DEFAULT_VALUE, (0, np.inf))
+    time = _amounts(TIMES, settings, listed, DEFAULT_TIME, (1, objects.MOST_STEPS))
 
     value = np.zeros(objects.RECIPES, np.float32)
     cook_time = np.full(objects.RECIPES, DEFAULT_TIME, np.int32)
@@ -66,6 +63,26 @@ def recipes(layout: Mapping[str, Any], given: Mapping[str, Any], max_ingredients
     return Recipes(value, _best(value, max_ingredients), cook_time)
 
 
+def combined(layout: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A layout's settings, where they are not replaced by those given (None: not given).
+
+    A given value or time replaces all of the layout's settings of values or times.
+
+    Raises:
+        ValueError: orders are given without the values or times that the layout lists by order.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    kept = dict(layout)
+    for kinds in (VALUES, TIMES):
+        names = [name for kind in kinds for name in kind if name in kept or name in given]
+        lists = [name for name in names if name.startswith("recipe_")]
+        if given.keys() & set(names):
+            kept = {name: value for name, value in kept.items() if name not in names}
+        elif "start_all_orders" in given and lists:
+            raise ValueError(f"{lists[0]} of the layout are for its own orders; give {lists[0]} with start_all_orders")
+    return kept | given
+
+
 def possible(max_ingredients: int) -> list[Amounts]:
     """All recipes, those with most ingredients first."""
     return [(size - tomatoes, tomatoes) for size in range(max_ingredients, 0, -1) for tomatoes in range(size + 1)]
@@ -78,11 +95,6 @@ def _best(value: Float[np.ndarray, "64"], max_ingredients: int) -> Float[np.ndar
             more = (best[objects.recipe(onions + 1, tomatoes)], best[objects.recipe(onions, tomatoes + 1)])
             best[objects.recipe(onions, tomatoes)] = max(best[objects.recipe(onions, tomatoes)], *more)
     return best
-
-
-def _pick(given: Mapping[str, Any], layout: Mapping[str, Any], setting: str, default: Any) -> Any:
-    value = given.get(setting)
-    return layout.get(setting, default) if value is None else value
 
 
 def _parse_orders(setting: str, text: str, max_ingredients: int) -> list[Amounts]:
@@ -105,14 +117,10 @@ def _spell(amounts: Amounts) -> str:
     return "o" * amounts[0] + "t" * amounts[1]
 
 
-def _amounts(kinds, layout, given, orders: list[Amounts], own_orders: bool, default, bounds):
+def _amounts(kinds, settings: Mapping[str, Any], orders: list[Amounts], default, bounds):
     """A function from the ingredients of a soup to its value or time."""
     names = [name for kind in kinds for name in kind]
-    chosen = {name: given[name] for name in names if given.get(name) is not None}
-    if not chosen:
-        chosen = {name: layout[name] for name in names if layout.get(name) is not None}
-        if not own_orders and (lists := [name for name in chosen if name.startswith("recipe_")]):
-            raise ValueError(f"{lists[0]} of the layout are for its own orders; give {lists[0]} with start_all_orders")
+    chosen = {name: settings[name] for name in names if name in settings}
     named = [kind for kind in kinds if chosen.keys() & set(kind)]
     if len(named) > 1:
         raise ValueError(f"{named[0][0]} and {named[1][0]} exclude each other")

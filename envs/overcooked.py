@@ -306,5 +306,6 @@ def parse(variant: str) -> Overcooked:
         raise ValueError(f"Overcooked needs a layout, one of {', '.join(LAYOUTS)}")
     if layout.endswith((".layout", ".txt")):
         layout, of_file = kitchens.read_file(layout)
-        options = options_in_names.check(of_file, Overcooked, "overcooked", but=("layout",)) | options
+        of_file = options_in_names.check(of_file, Overcooked, "overcooked", but=("layout",))
+        options = _overcooked_recipes.combined(of_file, options)
     return Overcooked(layout, **options)

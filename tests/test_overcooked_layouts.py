@@ -140,7 +140,7 @@ def test_layouts_from_files(tmp_path):
 def layout_file(tmp_path, **settings) -> str:
     """A file in the `.layout` form, with the drawing `DRAWN`; a setting that is None stands in it as None."""
     path = tmp_path / "some.layout"
-    path.write_text(repr({"grid": DRAWN.replace("|", "\n").replace("_", " "), **settings}))
+    path.write_text(repr({"grid": DRAWN.replace("|", "\n"), **settings}))
     return str(path)
 
 
@@ -157,6 +157,44 @@ def test_a_setting_of_zero_in_a_file_counts(tmp_path):
     for name, message in (("horizon", "horizon = 0 must be at least 1"), ("cook_time", "cook_time = 0 must lie")):
         with pytest.raises(ValueError, match=message):
             parse(layout_file(tmp_path, **{name: 0}))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "cook_time=5",
+        "delivery_reward=3&cook_time=none",
+        "onion_value=3&tomato_value=1",
+        "onion_time=3",
+        "recipe_times=1,2,3",
+        "start_all_orders=ooo,ttt",
+        "start_all_orders=ooo&recipe_values=1,&start_bonus_orders=ooo",
+        "start_all_orders=ooo&recipe_values=1,&cook_time=5&start_bonus_orders=ooo",
+        "start_all_orders=ooo&delivery_reward=1&cook_time=5",
+        "order_bonus=7&horizon=30",
+        "start_all_orders=none",
+    ],
+)
+def test_a_file_combines_with_options_as_a_named_layout_does(tmp_path, options):
+    """`bonus_order_test` and a file that holds the same: equal tables, or equal messages."""
+    named = LAYOUTS["bonus_order_test"]
+    listed = {
+        name: [{"ingredients": [{"o": "onion", "t": "tomato"}[letter] for letter in order]} for order in orders]
+        for name, orders in ((n, named.settings[n].split(",")) for n in ("start_all_orders", "start_bonus_orders"))
+    }
+    file = layout_file(tmp_path, **named.settings | listed | {"grid": named.grid.replace("|", "\n")})
+
+    def outcome(layout):
+        try:
+            return tables(parse(f"{layout}?{options}"))
+        except ValueError as error:
+            return str(error)
+
+    ours, theirs = outcome(file), outcome("bonus_order_test")
+    if isinstance(theirs, str):
+        assert ours == theirs
+    else:
+        jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 
 
 @pytest.mark.parametrize(
