@@ -290,6 +290,13 @@ def test_careful_keeps_its_distance(layout):
     assert (count(games, "valid_delivery") + count(games, "valid_delivery", seat=1) >= 5).all()
 
 
+def test_careful_alone_does_what_greedy_does():
+    env = parse("cramped_room_single")
+    games = episodes(env, ["careful", "greedy"], many(env.reset(jax.random.key(0))[1], 2), jnp.array([[0], [1]]))
+    np.testing.assert_array_equal(games.actions[:, 0], games.actions[:, 1])
+    assert (count(games, "valid_delivery") >= 5).all()
+
+
 @pytest.mark.parametrize("layout", OPEN)
 def test_dawdler_rests(layout):
     games = play("dawdler", "greedy", layout)
