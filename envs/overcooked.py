@@ -134,6 +134,9 @@ class Overcooked(Environment):
     def __post_init__(self) -> None:
         # Drawings of the same kitchen are the same setting, so that the environment of a name equals its own.
         object.__setattr__(self, "layout", kitchens.canonical(self.layout))
+        given = {name: value for name, value in vars(self).items() if name != "layout"}
+        for name, value in options_in_names.check(given, Overcooked, "overcooked", but=("layout",)).items():
+            object.__setattr__(self, name, value)
         for broken, problem in self._rules():
             if broken:
                 raise ValueError(f"Overcooked: {problem}")
@@ -149,10 +152,6 @@ class Overcooked(Environment):
                 for name in SHAPING_SETTINGS
             ),
             (self.num_pots < 1, f"num_pots = {self.num_pots} must be at least 1"),
-            (
-                self.observation not in ("grid", "vector"),
-                f"observation = {self.observation!r} must be grid or vector",
-            ),
             (
                 not 0 <= self.rnd_obj_prob_thresh <= 1,
                 f"rnd_obj_prob_thresh = {self.rnd_obj_prob_thresh} must be a probability",

@@ -257,6 +257,8 @@ def test_what_nobody_can_reach_is_worth_a_warning():
         ("cramped_room?horizon=0", "horizon = 0 must be at least 1"),
         ("cramped_room?horizon=1.5", "horizon must be an integer"),
         ("cramped_room?observation=pixels", "observation must be grid or vector"),
+        ("cramped_room?recipe_times=2.5,", "recipe_times must be integers separated by commas"),
+        ("cramped_room?cook_time=2.5", "cook_time must be an integer"),
         ("cramped_room?old_dynamics=1", "old_dynamics must be true or false"),
         ("cramped_room?rnd_obj_prob_thresh=1.5", "must be a probability"),
         ("cramped_room?max_num_ingredients=8", "must be 1 to 7"),
@@ -282,6 +284,25 @@ def test_what_nobody_can_reach_is_worth_a_warning():
 def test_messages_for_wrong_settings(variant, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         parse(variant)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"recipe_times": (2.5,)}, "recipe_times must be integers separated by commas or none"),
+        ({"cook_time": 2.5}, "cook_time must be an integer or none"),
+        ({"horizon": 5.5}, "horizon must be an integer"),
+        ({"horizon": True}, "horizon must be an integer"),
+        ({"num_pots": 1.5}, "num_pots must be an integer"),
+        ({"max_num_ingredients": 2.5}, "max_num_ingredients must be an integer"),
+        ({"old_dynamics": 1}, "old_dynamics must be true or false"),
+        ({"observation": "pixels"}, "observation must be grid or vector"),
+        ({"order_bonus": "2"}, "order_bonus must be a number or none"),
+    ],
+)
+def test_settings_are_of_their_kinds_without_a_name_too(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Overcooked(**settings)
 
 
 def test_given_values_replace_the_layouts():
