@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ FLOOR, COUNTER, ONIONS, TOMATOES, POT, DISHES, SERVING = range(len(KINDS))
 #: Steps (x, y) to the north, south, east and west.
 DIRECTIONS = ((0, -1), (0, 1), (1, 0), (-1, 0))
 DIGITS = "123456789"
+#: Packages whose lines are not who asked for a kitchen; dataclasses make and replace environments.
+PASSED_BY_WARNINGS = ("jaxscope", "dataclasses")
 
 Tile = tuple[int, int]
 
@@ -66,6 +69,10 @@ class Kitchen:
             found.update(new)
             ahead += new
         return found
+
+    def in_reach(self) -> set[Tile]:
+        """Tiles beside floor that some player can walk to."""
+        return {tile for cell in self.reachable() for tile in self.neighbours(cell)}
 
 
 def is_name(text: str) -> bool:
@@ -183,9 +190,16 @@ def _problems(rows: list[str]) -> list[tuple[Callable[[], Any], Callable[[], str
 
 
 def _warn_of_unreachable(made: Kitchen, drawing: str) -> None:
-    floor = made.reachable()
-    beside = {tile for cell in floor for tile in made.neighbours(cell)}
+    beside = made.in_reach()
     lost = [tile for kind in range(ONIONS, len(KINDS)) for tile in made.tiles(kind) if tile not in beside]
     if lost:
         named = ", ".join(f"{KINDS[made.kind(tile)]} in column {tile[0]} of row {tile[1]}" for tile in lost)
-        warnings.warn(f"layout {drawing!r}: no player can reach {named}", stacklevel=2)
+        warn(f"layout {drawing!r}: no player can reach {named}")
+
+
+def warn(message: str) -> None:
+    """A warning that points at the line outside this package that asked for the kitchen."""
+    depth, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_BY_WARNINGS:
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, stacklevel=depth)

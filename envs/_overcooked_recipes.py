@@ -28,6 +28,7 @@ class Recipes(NamedTuple):
     value: Float[np.ndarray, "64"]  # what a delivery pays; 0 for what is not in demand
     best_value: Float[np.ndarray, "64"]  # the highest value that adding ingredients, or none, can reach
     cook_time: Int[np.ndarray, "64"]  # steps
+    demanded: list[Amounts]
 
 
 def recipes(layout: Mapping[str, Any], given: Mapping[str, Any], max_ingredients: int, old_dynamics: bool) -> Recipes:
@@ -41,9 +42,9 @@ def recipes(layout: Mapping[str, Any], given: Mapping[str, Any], max_ingredients
     demanded = listed or possible(max_ingredients)
     bonus = _parse_orders("start_bonus_orders", settings.get("start_bonus_orders", ""), max_ingredients)
     if strange := [order for order in bonus if order not in demanded]:
-        raise ValueError(f"start_bonus_orders: {_spell(strange[0])} is not in start_all_orders")
+        raise ValueError(f"start_bonus_orders: {spell(strange[0])} is not in start_all_orders")
     if old_dynamics and (short := [order for order in demanded if sum(order) != FULL_WITH_OLD_DYNAMICS]):
-        raise ValueError(f"old_dynamics cook soups of 3 ingredients only, but {_spell(short[0])} is in demand")
+        raise ValueError(f"old_dynamics cook soups of 3 ingredients only, but {spell(short[0])} is in demand")
     order_bonus = settings.get("order_bonus", DEFAULT_BONUS)
     if not order_bonus >= 0:
         raise ValueError(f"order_bonus = {order_bonus} must be at least 0")
@@ -55,12 +56,12 @@ def recipes(layout: Mapping[str, Any], given: Mapping[str, Any], max_ingredients
     for amounts in possible(max_ingredients):
         if time(amounts) > objects.MOST_STEPS:
             raise ValueError(
-                f"{_spell(amounts)} would cook {time(amounts)} steps, at most {objects.MOST_STEPS} are allowed"
+                f"{spell(amounts)} would cook {time(amounts)} steps, at most {objects.MOST_STEPS} are allowed"
             )
         cook_time[objects.recipe(*amounts)] = time(amounts)
         if amounts in demanded and worth(amounts):
             value[objects.recipe(*amounts)] = worth(amounts) * (order_bonus if amounts in bonus else 1)
-    return Recipes(value, _best(value, max_ingredients), cook_time)
+    return Recipes(value, _best(value, max_ingredients), cook_time, demanded)
 
 
 def combined(layout: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,12 +109,12 @@ def _parse_orders(setting: str, text: str, max_ingredients: int) -> list[Amounts
                 f"orders separated by commas; {order!r} is not"
             )
         if amounts in found:
-            raise ValueError(f"{setting} = {text!r} has {_spell(amounts)} twice")
+            raise ValueError(f"{setting} = {text!r} has {spell(amounts)} twice")
         found.append(amounts)
     return found
 
 
-def _spell(amounts: Amounts) -> str:
+def spell(amounts: Amounts) -> str:
     return "o" * amounts[0] + "t" * amounts[1]
 
 

@@ -248,6 +248,24 @@ def test_what_nobody_can_reach_is_worth_a_warning():
         parse("XXPXXX|O12XOX|XDSXXD")
 
 
+def test_orders_that_nothing_is_there_for_are_worth_a_warning():
+    with pytest.warns(UserWarning, match=r"no soup in demand \(ooo\) can be made from its dispensers"):
+        parse("XXPXX|T1_2T|XDXSX")
+    with pytest.warns(UserWarning, match=r"no soup in demand \(ttt,oot\) can be made"):
+        parse("cramped_room?start_all_orders=ttt,oot")
+    with pytest.warns(UserWarning, match="no player can reach"), pytest.warns(UserWarning, match="no soup in demand"):
+        parse("XXPXXX|T12XOX|XDSXXX")
+    parse("XXPXX|T1_2T|XDXSX?start_all_orders=ooo,tt")  # one of them can be made
+    parse("cramped_room?delivery_reward=0")
+
+
+def test_warnings_point_at_who_asks_for_the_kitchen():
+    with pytest.warns(UserWarning, match="layout") as caught:
+        jaxscope.make("overcooked/XXPXXX|O1_2XP|XDXSXX", start_all_orders="ttt")
+    assert len(caught) == 2  # of a pot and of the orders
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 @pytest.mark.parametrize(
     ("variant", "message"),
     [
