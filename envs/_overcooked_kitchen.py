@@ -25,6 +25,8 @@ FLOOR, COUNTER, ONIONS, TOMATOES, POT, DISHES, SERVING = range(len(KINDS))
 #: Steps (x, y) to the north, south, east and west.
 DIRECTIONS = ((0, -1), (0, 1), (1, 0), (-1, 0))
 DIGITS = "123456789"
+#: Settings of older `.layout` files that change nothing, in `overcooked_ai` either.
+INERT = ("num_items_for_soup",)
 #: Packages whose lines are not who asked for a kitchen; dataclasses make and replace environments.
 PASSED_BY_WARNINGS = ("jaxscope", "dataclasses")
 
@@ -108,16 +110,18 @@ def read_file(path: str) -> tuple[str, dict[str, Any]]:
         ValueError: the file cannot be read or understood.
     """
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"layout file {path}: {error}") from None
+    if not text.strip():
+        raise ValueError(f"layout file {path} is empty; it must hold rows of tiles, or a dictionary with a 'grid'")
     if not text.lstrip().startswith("{"):
         return _joined(text), {}
     try:
         found = ast.literal_eval(text.strip())
         drawing = found.pop("grid")
         demanded = found.pop("start_all_orders", None) or []  # none listed: all soups, unlike a plain drawing
-        found = {option: value for option, value in found.items() if value is not None}
+        found = {option: value for option, value in found.items() if value is not None and option not in INERT}
         found["start_all_orders"] = demanded
         return _joined(drawing), {option: _setting(option, value) for option, value in found.items()}
     except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:

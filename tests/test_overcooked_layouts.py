@@ -135,6 +135,11 @@ def test_layouts_from_files(tmp_path):
     )
     assert parse(str(full)) == parse(f"{DRAWN}?start_all_orders=ot,o&start_bonus_orders=ot&recipe_values=10,20")
     assert parse(f"{full}?recipe_values=1,2").recipe_values == (1.0, 2.0)
+    for path in (bare, full):  # also with a byte-order mark
+        before = parse(str(path))
+        path.write_text(path.read_text(), encoding="utf-8-sig")
+        assert parse(str(path)) == before
+    assert parse(layout_file(tmp_path, num_items_for_soup=3)) == parse(layout_file(tmp_path))
 
 
 def layout_file(tmp_path, **settings) -> str:
@@ -201,6 +206,7 @@ def test_a_file_combines_with_options_as_a_named_layout_does(tmp_path, options):
     ("content", "message"),
     [
         (None, "No such file"),
+        (" \n", "bad.layout is empty; it must hold rows of tiles"),
         ("XXPXX\nO1 2O\nX   X", "layout 'XXPXX|O1_2O|X___X'"),
         ("{'grid': 3}", "a dictionary of plain values with a 'grid'"),
         ("{'rows': 'XX'}", "a dictionary of plain values with a 'grid'"),
