@@ -25,7 +25,7 @@ FLOOR, COUNTER, ONIONS, TOMATOES, POT, DISHES, SERVING = range(len(KINDS))
 #: Steps (x, y) to the north, south, east and west.
 DIRECTIONS = ((0, -1), (0, 1), (1, 0), (-1, 0))
 DIGITS = "123456789"
-#: Settings of older `.layout` files that change nothing, in `overcooked_ai` either.
+#: Settings of older `.layout` files that change nothing, as in `overcooked_ai`.
 INERT = ("num_items_for_soup",)
 #: Packages whose lines are not who asked for a kitchen; dataclasses make and replace environments.
 PASSED_BY_WARNINGS = ("jaxscope", "dataclasses")
