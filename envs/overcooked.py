@@ -6,6 +6,7 @@ rewards per player, its 25 events and both of its observations. Source of the ga
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
@@ -290,6 +291,20 @@ def _observation_space(env: Overcooked) -> Box:
     farthest = max(env.width, env.height)
     length = _overcooked_features.length(env.num_agents, env.num_pots)
     return Box(-farthest, max(farthest, longest, env.max_num_ingredients), (length,))
+
+
+def replaced(env: Overcooked, **options: Any) -> Overcooked:
+    """The game with settings that replace its own as options in a name replace a layout's: a value or time replaces all
+    values or times. None: the layout's.
+
+    Raises:
+        ValueError: a setting is impossible, or orders are given without the values or times that are listed by order.
+    """
+    own = {name: value for name, value in env.recipe_settings.items() if value is not None and name not in options}
+    given = {name: value for name, value in options.items() if name in RECIPE_SETTINGS}
+    return dataclasses.replace(
+        env, **options | dict.fromkeys(RECIPE_SETTINGS) | _overcooked_recipes.combined(own, given)
+    )
 
 
 def parse(variant: str) -> Overcooked:

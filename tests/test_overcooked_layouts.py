@@ -152,6 +152,16 @@ def layout_file(tmp_path, **settings) -> str:
 ORDERS = [{"ingredients": ["onion", "onion"]}, {"ingredients": ["onion"]}]
 
 
+def test_options_of_make_replace_those_of_a_file_too(tmp_path):
+    file = layout_file(tmp_path, start_all_orders=ORDERS, recipe_values=(20, 9), recipe_times=(5, 4), horizon=30)
+    env = jaxscope.make(f"overcooked/{file}", cook_time=7, reward_shaping_factor=0)
+    assert env == parse(f"{file}?cook_time=7&reward_shaping_factor=0")
+    with pytest.raises(ValueError, match="recipe_values of the layout are for its own orders"):
+        jaxscope.make(f"overcooked/{file}", start_all_orders="ooo,oo")
+    named = "overcooked/cramped_room?cook_time=5&horizon=30"
+    assert jaxscope.make(named, cook_time=None) == parse("cramped_room?horizon=30")
+
+
 def test_a_setting_of_zero_in_a_file_counts(tmp_path):
     """Only None is not given."""
     zeros = ("reward_shaping_factor", "placement_in_pot_reward", "order_bonus", "delivery_reward")
