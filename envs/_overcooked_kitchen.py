@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ FLOOR, COUNTER, ONIONS, TOMATOES, POT, DISHES, SERVING = range(len(KINDS))
 #: Steps (x, y) to the north, south, east and west.
 DIRECTIONS = ((0, -1), (0, 1), (1, 0), (-1, 0))
 DIGITS = "123456789"
+#: Settings of older `.layout` files that change nothing, as in `overcooked_ai`.
+INERT = ("num_items_for_soup",)
+#: Packages whose lines are not who asked for a kitchen; dataclasses make and replace environments.
+PASSED_BY_WARNINGS = ("jaxscope", "dataclasses")
 
 Tile = tuple[int, int]
 
@@ -67,6 +72,10 @@ class Kitchen:
             ahead += new
         return found
 
+    def in_reach(self) -> set[Tile]:
+        """Tiles beside floor that some player can walk to."""
+        return {tile for cell in self.reachable() for tile in self.neighbours(cell)}
+
 
 def is_name(text: str) -> bool:
     """Whether a layout is given by its name, and not drawn."""
@@ -101,16 +110,18 @@ def read_file(path: str) -> tuple[str, dict[str, Any]]:
         ValueError: the file cannot be read or understood.
     """
     try:
-        text = Path(path).read_text()
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"layout file {path}: {error}") from None
+    if not text.strip():
+        raise ValueError(f"layout file {path} is empty; it must hold rows of tiles, or a dictionary with a 'grid'")
     if not text.lstrip().startswith("{"):
         return _joined(text), {}
     try:
         found = ast.literal_eval(text.strip())
         drawing = found.pop("grid")
         demanded = found.pop("start_all_orders", None) or []  # none listed: all soups, unlike a plain drawing
-        found = {option: value for option, value in found.items() if value}
+        found = {option: value for option, value in found.items() if value is not None and option not in INERT}
         found["start_all_orders"] = demanded
         return _joined(drawing), {option: _setting(option, value) for option, value in found.items()}
     except (ValueError, SyntaxError, KeyError, TypeError, AttributeError) as error:
@@ -183,9 +194,16 @@ def _problems(rows: list[str]) -> list[tuple[Callable[[], Any], Callable[[], str
 
 
 def _warn_of_unreachable(made: Kitchen, drawing: str) -> None:
-    floor = made.reachable()
-    beside = {tile for cell in floor for tile in made.neighbours(cell)}
+    beside = made.in_reach()
     lost = [tile for kind in range(ONIONS, len(KINDS)) for tile in made.tiles(kind) if tile not in beside]
     if lost:
         named = ", ".join(f"{KINDS[made.kind(tile)]} in column {tile[0]} of row {tile[1]}" for tile in lost)
-        warnings.warn(f"layout {drawing!r}: no player can reach {named}", stacklevel=2)
+        warn(f"layout {drawing!r}: no player can reach {named}")
+
+
+def warn(message: str) -> None:
+    """A warning that points at the line outside this package that asked for the kitchen."""
+    depth, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_BY_WARNINGS:
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(message, stacklevel=depth)

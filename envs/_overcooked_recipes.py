@@ -28,42 +28,60 @@ class Recipes(NamedTuple):
     value: Float[np.ndarray, "64"]  # what a delivery pays; 0 for what is not in demand
     best_value: Float[np.ndarray, "64"]  # the highest value that adding ingredients, or none, can reach
     cook_time: Int[np.ndarray, "64"]  # steps
+    demanded: list[Amounts]
 
 
 def recipes(layout: Mapping[str, Any], given: Mapping[str, Any], max_ingredients: int, old_dynamics: bool) -> Recipes:
-    """The tables of a layout's settings, where they are not replaced by those `given` (None: not given).
-
-    A given value or time replaces all of the layout's settings of values or times.
+    """The tables of a layout's settings `combined` with those given.
 
     Raises:
         ValueError: a setting is out of range, or settings contradict each other.
     """
-    orders = _pick(given, layout, "start_all_orders", DEFAULT_ORDERS)
-    demanded = _parse_orders("start_all_orders", orders, max_ingredients) or possible(max_ingredients)
-    bonus = _parse_orders("start_bonus_orders", _pick(given, layout, "start_bonus_orders", ""), max_ingredients)
+    settings = combined(layout, given)
+    listed = _parse_orders("start_all_orders", settings.get("start_all_orders", DEFAULT_ORDERS), max_ingredients)
+    demanded = listed or possible(max_ingredients)
+    bonus = _parse_orders("start_bonus_orders", settings.get("start_bonus_orders", ""), max_ingredients)
     if strange := [order for order in bonus if order not in demanded]:
-        raise ValueError(f"start_bonus_orders: {_spell(strange[0])} is not in start_all_orders")
+        raise ValueError(f"start_bonus_orders: {spell(strange[0])} is not in start_all_orders")
     if old_dynamics and (short := [order for order in demanded if sum(order) != FULL_WITH_OLD_DYNAMICS]):
-        raise ValueError(f"old_dynamics cook soups of 3 ingredients only, but {_spell(short[0])} is in demand")
-    order_bonus = _pick(given, layout, "order_bonus", DEFAULT_BONUS)
+        raise ValueError(f"old_dynamics cook soups of 3 ingredients only, but {spell(short[0])} is in demand")
+    order_bonus = settings.get("order_bonus", DEFAULT_BONUS)
     if not order_bonus >= 0:
         raise ValueError(f"order_bonus = {order_bonus} must be at least 0")
-    own_orders = given.get("start_all_orders") is None
-    listed = _parse_orders("start_all_orders", orders, max_ingredients)
-    worth = _amounts(VALUES, layout, given, listed, own_orders, DEFAULT_VALUE, (0, np.inf))
-    time = _amounts(TIMES, layout, given, listed, own_orders, DEFAULT_TIME, (1, objects.MOST_STEPS))
+    worth = _amounts(VALUES, settings, listed, DEFAULT_VALUE, (0, np.inf))
+    time = _amounts(TIMES, settings, listed, DEFAULT_TIME, (1, objects.MOST_STEPS))
 
     value = np.zeros(objects.RECIPES, np.float32)
     cook_time = np.full(objects.RECIPES, DEFAULT_TIME, np.int32)
     for amounts in possible(max_ingredients):
         if time(amounts) > objects.MOST_STEPS:
             raise ValueError(
-                f"{_spell(amounts)} would cook {time(amounts)} steps, at most {objects.MOST_STEPS} are allowed"
+                f"{spell(amounts)} would cook {time(amounts)} steps, at most {objects.MOST_STEPS} are allowed"
             )
         cook_time[objects.recipe(*amounts)] = time(amounts)
         if amounts in demanded and worth(amounts):
             value[objects.recipe(*amounts)] = worth(amounts) * (order_bonus if amounts in bonus else 1)
-    return Recipes(value, _best(value, max_ingredients), cook_time)
+    return Recipes(value, _best(value, max_ingredients), cook_time, demanded)
+
+
+def combined(layout: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A layout's settings, where they are not replaced by those given (None: not given).
+
+    A given value or time replaces all of the layout's settings of values or times.
+
+    Raises:
+        ValueError: orders are given without the values or times that the layout lists by order.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    kept = dict(layout)
+    for kinds in (VALUES, TIMES):
+        names = [name for kind in kinds for name in kind if name in kept or name in given]
+        lists = [name for name in names if name.startswith("recipe_")]
+        if given.keys() & set(names):
+            kept = {name: value for name, value in kept.items() if name not in names}
+        elif "start_all_orders" in given and lists:
+            raise ValueError(f"{lists[0]} of the layout are for its own orders; give {lists[0]} with start_all_orders")
+    return kept | given
 
 
 def possible(max_ingredients: int) -> list[Amounts]:
@@ -80,11 +98,6 @@ def _best(value: Float[np.ndarray, "64"], max_ingredients: int) -> Float[np.ndar
     return best
 
 
-def _pick(given: Mapping[str, Any], layout: Mapping[str, Any], setting: str, default: Any) -> Any:
-    value = given.get(setting)
-    return layout.get(setting, default) if value is None else value
-
-
 def _parse_orders(setting: str, text: str, max_ingredients: int) -> list[Amounts]:
     """`ooo,oot` as onions and tomatoes per order, in that order."""
     found: list[Amounts] = []
@@ -96,23 +109,19 @@ def _parse_orders(setting: str, text: str, max_ingredients: int) -> list[Amounts
                 f"orders separated by commas; {order!r} is not"
             )
         if amounts in found:
-            raise ValueError(f"{setting} = {text!r} has {_spell(amounts)} twice")
+            raise ValueError(f"{setting} = {text!r} has {spell(amounts)} twice")
         found.append(amounts)
     return found
 
 
-def _spell(amounts: Amounts) -> str:
+def spell(amounts: Amounts) -> str:
     return "o" * amounts[0] + "t" * amounts[1]
 
 
-def _amounts(kinds, layout, given, orders: list[Amounts], own_orders: bool, default, bounds):
+def _amounts(kinds, settings: Mapping[str, Any], orders: list[Amounts], default, bounds):
     """A function from the ingredients of a soup to its value or time."""
     names = [name for kind in kinds for name in kind]
-    chosen = {name: given[name] for name in names if given.get(name) is not None}
-    if not chosen:
-        chosen = {name: layout[name] for name in names if layout.get(name) is not None}
-        if not own_orders and (lists := [name for name in chosen if name.startswith("recipe_")]):
-            raise ValueError(f"{lists[0]} of the layout are for its own orders; give {lists[0]} with start_all_orders")
+    chosen = {name: settings[name] for name in names if name in settings}
     named = [kind for kind in kinds if chosen.keys() & set(kind)]
     if len(named) > 1:
         raise ValueError(f"{named[0][0]} and {named[1][0]} exclude each other")

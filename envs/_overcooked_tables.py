@@ -13,10 +13,22 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from . import _overcooked_objects as objects
-from ._overcooked_kitchen import COUNTER, DIRECTIONS, DISHES, FLOOR, ONIONS, POT, SERVING, TOMATOES, Kitchen, kitchen
+from ._overcooked_kitchen import (
+    COUNTER,
+    DIRECTIONS,
+    DISHES,
+    FLOOR,
+    ONIONS,
+    POT,
+    SERVING,
+    TOMATOES,
+    Kitchen,
+    kitchen,
+    warn,
+)
 from ._overcooked_layouts import LAYOUTS, Start
 from ._overcooked_paths import UNREACHABLE, distances
-from ._overcooked_recipes import recipes
+from ._overcooked_recipes import Amounts, recipes, spell
 
 if TYPE_CHECKING:
     from .overcooked import Overcooked
@@ -83,6 +95,7 @@ class Here(NamedTuple):
 def _single(env: Overcooked, layout: str, made: Kitchen, most_pots: int) -> Tables:
     settings = LAYOUTS[layout].settings if layout in LAYOUTS else {}
     of_soups = recipes(settings, env.recipe_settings, env.max_num_ingredients, env.old_dynamics)
+    _warn_of_impossible_orders(layout, made, of_soups.demanded)
     cells = made.cells()
     kinds = np.array([made.kind(cell) for cell in cells], np.int32)
     index = {cell: number for number, cell in enumerate(cells)}
@@ -111,6 +124,14 @@ def _single(env: Overcooked, layout: str, made: Kitchen, most_pots: int) -> Tabl
         pot_order=order,
         features=_features_of_poses(made, order, env.num_pots),
     )
+
+
+def _warn_of_impossible_orders(layout: str, made: Kitchen, demanded: list[Amounts]) -> None:
+    """Where the kitchen's dispensers have not what any order asks for."""
+    has_onions, has_tomatoes = (not made.in_reach().isdisjoint(made.tiles(kind)) for kind in (ONIONS, TOMATOES))
+    if not any((has_onions or not onions) and (has_tomatoes or not tomatoes) for onions, tomatoes in demanded):
+        orders = ",".join(spell(amounts) for amounts in demanded)
+        warn(f"layout {layout!r}: no soup in demand ({orders}) can be made from its dispensers")
 
 
 def _around(made: Kitchen, cell: tuple[int, int]) -> int:

@@ -6,6 +6,7 @@ rewards per player, its 25 events and both of its observations. Source of the ga
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from dataclasses import dataclass
@@ -134,6 +135,9 @@ class Overcooked(Environment):
     def __post_init__(self) -> None:
         # Drawings of the same kitchen are the same setting, so that the environment of a name equals its own.
         object.__setattr__(self, "layout", kitchens.canonical(self.layout))
+        given = {name: value for name, value in vars(self).items() if name != "layout"}
+        for name, value in options_in_names.check(given, Overcooked, "overcooked", but=("layout",)).items():
+            object.__setattr__(self, name, value)
         for broken, problem in self._rules():
             if broken:
                 raise ValueError(f"Overcooked: {problem}")
@@ -149,10 +153,6 @@ class Overcooked(Environment):
                 for name in SHAPING_SETTINGS
             ),
             (self.num_pots < 1, f"num_pots = {self.num_pots} must be at least 1"),
-            (
-                self.observation not in ("grid", "vector"),
-                f"observation = {self.observation!r} must be grid or vector",
-            ),
             (
                 not 0 <= self.rnd_obj_prob_thresh <= 1,
                 f"rnd_obj_prob_thresh = {self.rnd_obj_prob_thresh} must be a probability",
@@ -293,6 +293,20 @@ def _observation_space(env: Overcooked) -> Box:
     return Box(-farthest, max(farthest, longest, env.max_num_ingredients), (length,))
 
 
+def replaced(env: Overcooked, **options: Any) -> Overcooked:
+    """The game with settings that replace its own as options in a name replace a layout's: a value or time replaces all
+    values or times. None: the layout's.
+
+    Raises:
+        ValueError: a setting is impossible, or orders are given without the values or times that are listed by order.
+    """
+    own = {name: value for name, value in env.recipe_settings.items() if value is not None and name not in options}
+    given = {name: value for name, value in options.items() if name in RECIPE_SETTINGS}
+    return dataclasses.replace(
+        env, **options | dict.fromkeys(RECIPE_SETTINGS) | _overcooked_recipes.combined(own, given)
+    )
+
+
 def parse(variant: str) -> Overcooked:
     """The game of a name without its family: `large_room`, `cramped_room?horizon=200`, `random0+coordination_ring`,
     `XXPXX|O1_2O|XDXSX`, or a file, `kitchens/mine.layout`, which may hold settings too.
@@ -306,5 +320,6 @@ def parse(variant: str) -> Overcooked:
         raise ValueError(f"Overcooked needs a layout, one of {', '.join(LAYOUTS)}")
     if layout.endswith((".layout", ".txt")):
         layout, of_file = kitchens.read_file(layout)
-        options = options_in_names.check(of_file, Overcooked, "overcooked", but=("layout",)) | options
+        of_file = options_in_names.check(of_file, Overcooked, "overcooked", but=("layout",))
+        options = _overcooked_recipes.combined(of_file, options)
     return Overcooked(layout, **options)

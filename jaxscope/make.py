@@ -41,7 +41,9 @@ def make(name: str, **options: Any) -> Environment:
         if variant:
             raise
         raise ValueError(f"{of!r} needs a variant, for example {module.EXAMPLES[0]!r}") from error
-    return dataclasses.replace(env, **options_in_names.check(options, type(env), of))
+    # A family whose settings stand in for each other says what replacing one means.
+    replace = getattr(module, "replaced", dataclasses.replace)
+    return replace(env, **options_in_names.check(options, type(env), of))
 
 
 def _split(name: str) -> tuple[str, str]:

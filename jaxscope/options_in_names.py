@@ -68,12 +68,13 @@ def _checked(option: str, value: Any, hint: Any) -> Any:
     kinds = typing.get_args(hint) if union else (hint,)
     for kind in kinds:
         plain = typing.get_origin(kind) or kind
-        if plain is float and type(value) is int:
+        if plain is float and (type(value) is int or isinstance(value, float)):
             return float(value)
         if plain is typing.Literal and value in typing.get_args(kind):
             return value
         if plain is tuple and type(value) is tuple:
-            if all(type(entry) in (int, float) for entry in value):
+            entries = (int,) if int in typing.get_args(kind) else (int, float)
+            if all(type(entry) in entries for entry in value):
                 return value
         elif plain is not typing.Literal and type(value) is plain:
             return value
@@ -83,7 +84,9 @@ def _checked(option: str, value: Any, hint: Any) -> Any:
 def _say(kind: Any) -> str:
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(str(word) for word in typing.get_args(kind))
-    return "numbers separated by commas" if typing.get_origin(kind) is tuple else KINDS.get(kind, str(kind))
+    if typing.get_origin(kind) is tuple:
+        return f"{'integers' if int in typing.get_args(kind) else 'numbers'} separated by commas"
+    return KINDS.get(kind, str(kind))
 
 
 def is_literal(value: Any) -> bool:

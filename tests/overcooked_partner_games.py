@@ -106,13 +106,15 @@ def tournament(variant):
 
 
 def episodes(env, names, first, playing) -> Games:
-    """Games of two chefs from the states `first`, leaves `[B, ...]`; `playing[b, seat]` is an index into `names`."""
+    """Games from the states `first`, leaves `[B, ...]`; `playing[b, seat]` is an index into `names`."""
     batch = len(playing)
 
     def step_one(state, memories, playing, key):
         one_seat = functools.partial(act_all, env, names=names)
         act_keys = jax.random.split(key, env.num_agents)
-        choices, memories = jax.vmap(one_seat, in_axes=(0, None, 0, 0))(memories, state, jnp.arange(2), act_keys)
+        choices, memories = jax.vmap(one_seat, in_axes=(0, None, 0, 0))(
+            memories, state, jnp.arange(env.num_agents), act_keys
+        )
         actions = jnp.take_along_axis(choices, playing[:, None], axis=1)[:, 0]
         unused = jax.random.key(0)
         _, after, rewards, _, info = env.step_env(unused, state, dict(zip(env.agents, actions, strict=True)))
@@ -143,6 +145,11 @@ def play(name, other="greedy", layout="large_room", start="fresh") -> Games:
 def count(games, event, seat=0):
     """How often an event happened to a seat, by game `[B]`."""
     return games.events[event][..., seat].sum(0)
+
+
+def total(games, events, seat=0):
+    """How often any of several events happened to a seat, in all games."""
+    return sum(count(games, event, seat).sum() for event in events)
 
 
 def started(states):

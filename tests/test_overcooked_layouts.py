@@ -135,12 +135,88 @@ def test_layouts_from_files(tmp_path):
     )
     assert parse(str(full)) == parse(f"{DRAWN}?start_all_orders=ot,o&start_bonus_orders=ot&recipe_values=10,20")
     assert parse(f"{full}?recipe_values=1,2").recipe_values == (1.0, 2.0)
+    for path in (bare, full):  # also with a byte-order mark
+        before = parse(str(path))
+        path.write_text(path.read_text(), encoding="utf-8-sig")
+        assert parse(str(path)) == before
+    assert parse(layout_file(tmp_path, num_items_for_soup=3)) == parse(layout_file(tmp_path))
+
+
+def layout_file(tmp_path, **settings) -> str:
+    """A file in the `.layout` form, with the drawing `DRAWN`; a setting that is None stands in it as None."""
+    path = tmp_path / "some.layout"
+    path.write_text(repr({"grid": DRAWN.replace("|", "\n"), **settings}))
+    return str(path)
+
+
+ORDERS = [{"ingredients": ["onion", "onion"]}, {"ingredients": ["onion"]}]
+
+
+def test_options_of_make_replace_those_of_a_file_too(tmp_path):
+    file = layout_file(tmp_path, start_all_orders=ORDERS, recipe_values=(20, 9), recipe_times=(5, 4), horizon=30)
+    env = jaxscope.make(f"overcooked/{file}", cook_time=7, reward_shaping_factor=0)
+    assert env == parse(f"{file}?cook_time=7&reward_shaping_factor=0")
+    with pytest.raises(ValueError, match="recipe_values of the layout are for its own orders"):
+        jaxscope.make(f"overcooked/{file}", start_all_orders="ooo,oo")
+    named = "overcooked/cramped_room?cook_time=5&horizon=30"
+    assert jaxscope.make(named, cook_time=None) == parse("cramped_room?horizon=30")
+
+
+def test_a_setting_of_zero_in_a_file_counts(tmp_path):
+    """Only None is not given."""
+    zeros = ("reward_shaping_factor", "placement_in_pot_reward", "order_bonus", "delivery_reward")
+    env = parse(layout_file(tmp_path, start_all_orders=ORDERS, horizon=None, **dict.fromkeys(zeros, 0)))
+    assert [getattr(env, name) for name in zeros] == [0] * len(zeros)
+    assert env.horizon == Overcooked(DRAWN).horizon
+    assert not tables(env).value.any()
+    for name, message in (("horizon", "horizon = 0 must be at least 1"), ("cook_time", "cook_time = 0 must lie")):
+        with pytest.raises(ValueError, match=message):
+            parse(layout_file(tmp_path, **{name: 0}))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "cook_time=5",
+        "delivery_reward=3&cook_time=none",
+        "onion_value=3&tomato_value=1",
+        "onion_time=3",
+        "recipe_times=1,2,3",
+        "start_all_orders=ooo,ttt",
+        "start_all_orders=ooo&recipe_values=1,&start_bonus_orders=ooo",
+        "start_all_orders=ooo&recipe_values=1,&cook_time=5&start_bonus_orders=ooo",
+        "start_all_orders=ooo&delivery_reward=1&cook_time=5",
+        "order_bonus=7&horizon=30",
+        "start_all_orders=none",
+    ],
+)
+def test_a_file_combines_with_options_as_a_named_layout_does(tmp_path, options):
+    """`bonus_order_test` and a file that holds the same: equal tables, or equal messages."""
+    named = LAYOUTS["bonus_order_test"]
+    listed = {
+        name: [{"ingredients": [{"o": "onion", "t": "tomato"}[letter] for letter in order]} for order in orders]
+        for name, orders in ((n, named.settings[n].split(",")) for n in ("start_all_orders", "start_bonus_orders"))
+    }
+    file = layout_file(tmp_path, **named.settings | listed | {"grid": named.grid.replace("|", "\n")})
+
+    def outcome(layout):
+        try:
+            return tables(parse(f"{layout}?{options}"))
+        except ValueError as error:
+            return str(error)
+
+    ours, theirs = outcome(file), outcome("bonus_order_test")
+    if isinstance(theirs, str):
+        assert ours == theirs
+    else:
+        jax.tree.map(np.testing.assert_array_equal, ours, theirs)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (None, "No such file"),
+        (" \n", "bad.layout is empty; it must hold rows of tiles"),
         ("XXPXX\nO1 2O\nX   X", "layout 'XXPXX|O1_2O|X___X'"),
         ("{'grid': 3}", "a dictionary of plain values with a 'grid'"),
         ("{'rows': 'XX'}", "a dictionary of plain values with a 'grid'"),
@@ -188,6 +264,24 @@ def test_what_nobody_can_reach_is_worth_a_warning():
         parse("XXPXXX|O12XOX|XDSXXD")
 
 
+def test_orders_that_nothing_is_there_for_are_worth_a_warning():
+    with pytest.warns(UserWarning, match=r"no soup in demand \(ooo\) can be made from its dispensers"):
+        parse("XXPXX|T1_2T|XDXSX")
+    with pytest.warns(UserWarning, match=r"no soup in demand \(ttt,oot\) can be made"):
+        parse("cramped_room?start_all_orders=ttt,oot")
+    with pytest.warns(UserWarning, match="no player can reach"), pytest.warns(UserWarning, match="no soup in demand"):
+        parse("XXPXXX|T12XOX|XDSXXX")
+    parse("XXPXX|T1_2T|XDXSX?start_all_orders=ooo,tt")  # one of them can be made
+    parse("cramped_room?delivery_reward=0")
+
+
+def test_warnings_point_at_who_asks_for_the_kitchen():
+    with pytest.warns(UserWarning, match="layout") as caught:
+        jaxscope.make("overcooked/XXPXXX|O1_2XP|XDXSXX", start_all_orders="ttt")
+    assert len(caught) == 2  # of a pot and of the orders
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 @pytest.mark.parametrize(
     ("variant", "message"),
     [
@@ -197,6 +291,8 @@ def test_what_nobody_can_reach_is_worth_a_warning():
         ("cramped_room?horizon=0", "horizon = 0 must be at least 1"),
         ("cramped_room?horizon=1.5", "horizon must be an integer"),
         ("cramped_room?observation=pixels", "observation must be grid or vector"),
+        ("cramped_room?recipe_times=2.5,", "recipe_times must be integers separated by commas"),
+        ("cramped_room?cook_time=2.5", "cook_time must be an integer"),
         ("cramped_room?old_dynamics=1", "old_dynamics must be true or false"),
         ("cramped_room?rnd_obj_prob_thresh=1.5", "must be a probability"),
         ("cramped_room?max_num_ingredients=8", "must be 1 to 7"),
@@ -222,6 +318,25 @@ def test_what_nobody_can_reach_is_worth_a_warning():
 def test_messages_for_wrong_settings(variant, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         parse(variant)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"recipe_times": (2.5,)}, "recipe_times must be integers separated by commas or none"),
+        ({"cook_time": 2.5}, "cook_time must be an integer or none"),
+        ({"horizon": 5.5}, "horizon must be an integer"),
+        ({"horizon": True}, "horizon must be an integer"),
+        ({"num_pots": 1.5}, "num_pots must be an integer"),
+        ({"max_num_ingredients": 2.5}, "max_num_ingredients must be an integer"),
+        ({"old_dynamics": 1}, "old_dynamics must be true or false"),
+        ({"observation": "pixels"}, "observation must be grid or vector"),
+        ({"order_bonus": "2"}, "order_bonus must be a number or none"),
+    ],
+)
+def test_settings_are_of_their_kinds_without_a_name_too(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Overcooked(**settings)
 
 
 def test_given_values_replace_the_layouts():

@@ -24,6 +24,7 @@ from overcooked_partner_games import (
     many,
     play,
     started,
+    total,
 )
 
 from jaxscope.agents.scripted import ROLES, description, partner, partner_names, role
@@ -41,10 +42,6 @@ TOUCHES_POT = (*FILLS, "pot_start", "soup_from_pot")
 
 def pots_of(layout):
     return kitchen_of(layout).kitchen.tiles(KINDS.index("P"))
-
-
-def total(games, events, seat=0):
-    return sum(count(games, event, seat).sum() for event in events)
 
 
 # Contract
@@ -177,6 +174,16 @@ def test_pairs_that_share_the_work_serve(layout):
         assert (deliveries >= 3).all(), (a, b, deliveries)
 
 
+def test_everybody_leaves_the_work_to_be_done_where_pots_start_by_themselves():
+    env = parse("cramped_room?old_dynamics=true")
+    names = [name for name in NAMES if name != "stay"]  # which blocks the dishes
+    playing = jnp.repeat(jnp.array([[seat, names.index("greedy")] for seat in range(len(names))]), 2, axis=0)
+    games = episodes(env, names, many(env.reset(jax.random.key(0))[1], len(playing)), playing)
+    returns = dict(zip(names, games.reward.sum(0).reshape(-1, 2).min(1), strict=True))
+    assert min(returns.values()) > 150, returns
+    assert returns["hasty-cook"] == returns["greedy"]
+
+
 # Held-out partners
 
 
@@ -281,6 +288,13 @@ def test_careful_keeps_its_distance(layout):
     assert waits[apart[walks] <= 2].mean() > 0.5
     assert (choices["careful"] == choices["greedy"])[apart > 4].all()
     assert (count(games, "valid_delivery") + count(games, "valid_delivery", seat=1) >= 5).all()
+
+
+def test_careful_alone_does_what_greedy_does():
+    env = parse("cramped_room_single")
+    games = episodes(env, ["careful", "greedy"], many(env.reset(jax.random.key(0))[1], 2), jnp.array([[0], [1]]))
+    np.testing.assert_array_equal(games.actions[:, 0], games.actions[:, 1])
+    assert (count(games, "valid_delivery") >= 5).all()
 
 
 @pytest.mark.parametrize("layout", OPEN)

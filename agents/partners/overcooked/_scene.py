@@ -28,6 +28,7 @@ class Pot(NamedTuple):
     wants_onion: Flag
     wants_tomato: Flag
     idle: Flag  # holds something and was not started
+    startable: Flag  # of these: INTERACT starts it, as it never does with the old dynamics
     complete: Flag  # of these: needs nothing more
     cooking: Flag
     ready: Flag
@@ -261,13 +262,15 @@ def _pots(
         minds = ((way < NEVER) | ~has_pot) & (cells[number] >= 0)
         waiting = objects.waiting_recipe(content)
         need = here.at(needs(env), waiting)
+        startable = minds & (waiting > 0) & (not env.old_dynamics)
         pots.append(
             Pot(
                 way=jnp.where((cells[number] == ahead) & (way < NEVER), AT_HAND, way),
                 wants_onion=minds & _accepts(content, need, ONION_WANTED),
                 wants_tomato=minds & _accepts(content, need, TOMATO_WANTED),
                 idle=minds & (waiting > 0),
-                complete=minds & (waiting > 0) & (need == COMPLETE),
+                startable=startable,
+                complete=startable & (need == COMPLETE),
                 cooking=minds & objects.is_cooking(content),
                 ready=minds & objects.is_done(content),
             )

@@ -26,7 +26,8 @@ def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
     scene = yield Look()
     pause_key, turn_key = jax.random.split(key)
     way = whole_task(scene, carried(scene, memory))
-    gives_way = (scene.mate.apart <= NEAR) & (action_of(way) <= STAY) & (jax.random.uniform(pause_key) < CAUTION)
+    near = (scene.mate.cell >= 0) & (scene.mate.apart <= NEAR)
+    gives_way = near & (action_of(way) <= STAY) & (jax.random.uniform(pause_key) < CAUTION)
     pressed = scene.mate.ahead == scene.cell
     way = jnp.where(gives_way, jnp.where(pressed, scene.away, STAY), way)
     return take_turn(scene, memory, way, turn_key)

@@ -13,7 +13,10 @@ initial_memory = first_memory
 
 
 def act(env: Overcooked, memory: Memory, view: View, key: PRNGKeyArray) -> Turn:
-    """Asks of a cooperator to complete pots before it gets there, or to serve what is worth nothing and cook apart."""
+    """With the old dynamics, in which nobody can start a pot, it does what `greedy` does.
+
+    Asks of a cooperator to complete pots before it gets there, or to serve what is worth nothing and cook apart.
+    """
     del env, view
     scene = yield Look()
-    return take_turn(scene, memory, whole_task(scene, carried(scene, memory), lambda pot: pot.idle), key)
+    return take_turn(scene, memory, whole_task(scene, carried(scene, memory), lambda pot: pot.startable), key)
