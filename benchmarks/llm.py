@@ -16,25 +16,13 @@ from rich.console import Console
 
 from benchmarks.peers.transformers_lm import Peer
 from benchmarks.timing import Contender, compare, print_table, result_record
-from jaxscope.agents.llm import fused, generate
-from jaxscope.agents.llm.config import from_hugging_face, to_hugging_face
+from jaxscope.agents.llm import fused, generate, known
+from jaxscope.agents.llm.config import to_hugging_face
 from jaxscope.agents.llm.loss import next_token_loss
 from jaxscope.agents.llm.model import LanguageModel
 from jaxscope.agents.llm.sampling import Sampling
 
-SMOLLM2 = {
-    "model_type": "llama",
-    "vocab_size": 49152,
-    "hidden_size": 576,
-    "intermediate_size": 1536,
-    "num_hidden_layers": 30,
-    "num_attention_heads": 9,
-    "num_key_value_heads": 3,
-    "max_position_embeddings": 8192,
-    "rope_theta": 100000.0,
-    "rms_norm_eps": 1e-5,
-    "tie_word_embeddings": True,
-}
+NAME = "SmolLM2-135M"
 CONTEXT, WRITTEN = 256, 32
 ROWS = (1, 8, 32)
 TRAINED_ROWS = 8
@@ -42,7 +30,7 @@ TRAINED_ROWS = 8
 
 def run(repeats: int = 5) -> list[dict[str, Any]]:
     """Measure, print and return the records, one per table."""
-    model = LanguageModel(from_hugging_face(SMOLLM2), remat="products")
+    model = LanguageModel(known.config(NAME), remat="products")
     params = jax.jit(model.init)(jax.random.key(0))
     peer = Peer(to_hugging_face(model.config))
     records = []
@@ -60,7 +48,7 @@ def run(repeats: int = 5) -> list[dict[str, Any]]:
 
 
 def _tokens(rows: int) -> np.ndarray:
-    return np.random.default_rng(0).integers(0, SMOLLM2["vocab_size"], (rows, CONTEXT))
+    return np.random.default_rng(0).integers(0, known.config(NAME).vocab_size, (rows, CONTEXT))
 
 
 def _prefill(model: LanguageModel, params: Any, tokens: np.ndarray) -> Contender:
@@ -111,5 +99,5 @@ def _train(model: LanguageModel, params: Any, tokens: np.ndarray) -> tuple[Conte
 
 def _measured(title: str, pair: list[Contender], repeats: int, **settings: Any) -> dict[str, Any]:
     rates = compare(pair, repeats)
-    print_table(rates, f"SmolLM2-135M, float32: {title}", pair[1].name, Console(width=140))
+    print_table(rates, f"{NAME}, float32: {title}", pair[1].name, Console(width=140))
     return result_record(rates, pair[1].name, what="llm", env=title, **settings)

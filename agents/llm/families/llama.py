@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flax import nnx
-
-from jaxscope.agents.llm.attention import Attention, KeysValues
+from jaxscope.agents.llm.block import PreNormBlock
 from jaxscope.agents.llm.config import Fields, LayerType, ModelConfig, common, flat_rope, uncommon
 from jaxscope.agents.llm.linear import Build
-from jaxscope.agents.llm.mlp import MLP
-from jaxscope.agents.llm.norm import RMSNorm
 
 
 def parse(fields: Fields) -> ModelConfig:
@@ -31,15 +27,7 @@ def unparse(config: ModelConfig) -> dict[str, Any]:
     return uncommon(config, "LlamaForCausalLM", rope_parameters=flat_rope(config), **biases)
 
 
-class Block(nnx.Module):
+class Block(PreNormBlock):
     def __init__(self, config: ModelConfig, build: Build, kind: LayerType):
         bias = config.attention_bias
-        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.self_attn = Attention(config, build, kind, qkv_bias=bias, out_bias=bias)
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.mlp = MLP(config, build)
-
-    def __call__(self, x, span, memory: KeysValues | None):
-        mixed, memory = self.self_attn(self.input_layernorm(x), span, memory)
-        x = x + mixed
-        return x + self.mlp(self.post_attention_layernorm(x)), memory
+        super().__init__(config, build, kind, qkv_bias=bias, out_bias=bias)
