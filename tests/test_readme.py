@@ -36,13 +36,8 @@ CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 TINY = PPOConfig(frames=80, num_envs=8, num_steps=5, epochs=1, minibatches=2, network=NetworkConfig(8))
 
 
-@pytest.fixture(autouse=True)
-def _quick_compilation():
-    """Nothing here runs long enough to earn back what an optimised program costs."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+# Nothing here runs long enough to earn back what an optimised program costs.
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def code_of(path: str) -> str:

@@ -1,6 +1,5 @@
 """A run keeps its environment itself, whatever becomes of the name that it was asked for by."""
 
-import jax
 import pytest
 
 from jaxscope.agents.actor_critic import NetworkConfig
@@ -15,13 +14,8 @@ KITCHEN = "XXPXX\nO1 2O\nX   X\nXDXSX\n"
 OTHER = "XPXXX\nO1 2O\nX   X\nXDXSX\n"
 
 
-@pytest.fixture(autouse=True)
-def _quick_compilation():
-    """Nothing here runs long enough to earn back what an optimised program costs."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+# Nothing here runs long enough to earn back what an optimised program costs.
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 
 def settings(env: str) -> RunSettings:

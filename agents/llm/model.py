@@ -128,8 +128,7 @@ class LanguageModel:
 
     def through(self, params: PyTree, x: Float[Array, "B T d"], around: Span, memory: PyTree = None):
         """All layers; `memory` has one entry per place in the period, stacked over periods."""
-        layers = functools.partial(self._scan)
-        return self.over_members(layers, params["layers"], x, around, memory, memory_axis=1)
+        return self.over_members(self._scan, params["layers"], x, around, memory, memory_axis=1)
 
     def over_members(self, layers, params, x, around: Span, memory, memory_axis: int = 0):
         """`layers(params, x, around, memory)`, for each member with its block of rows."""
